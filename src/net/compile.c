@@ -334,7 +334,7 @@ static mica_status check_derivations(mica_net *net)
     return MICA_OK;
 }
 
-/* What nobody reads is there for the caller, and so is every loss. */
+/* What nobody reads is there for the caller, unless a call was made for its other results; so is every loss. */
 static mica_status mark_outputs(mica_net *net)
 {
     bool *read = mica_allocate(net->ctx, (size_t)net->built_values + 1);
@@ -348,7 +348,7 @@ static mica_status mark_outputs(mica_net *net)
     for (int i = 0; i < net->built_values; i++) {
         mica_value_info *v = &net->values[i];
         if (v->maker != NONE && v->number == 0 &&
-            (!read[i] || (net->nodes[v->maker].op->flags & MICA_OP_LOSS)))
+            ((!read[i] && !v->unasked) || (net->nodes[v->maker].op->flags & MICA_OP_LOSS)))
             v->output = true;
     }
     mica_release(net->ctx, read, (size_t)net->built_values + 1);

@@ -90,6 +90,7 @@ typedef struct mica_value_info {
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
     bool frozen;
     bool output;        /* is read after the step */
+    bool unasked;       /* it is no output even if nobody reads it */
     bool observed;      /* that alone for a conversion: src/int8 */
     bool wanted;        /* its gradient is */
     bool owned;         /* a gradient that more may be added to: it is no other value's, too */

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "io/quote.h"
+#include "net/net.h"
 #include "onnx/state.h"
 
 /* Some nodes become more calls the larger their inputs are, and an input may be said to be as large as one likes. */
@@ -76,6 +77,8 @@ static void enter(mica_onnx_import *im, mica_onnx_recorded *c)
         if (mica_onnx_held_at(im, c->first + k)->shape.rank >= 0)
             mica_onnx_held_at(im, c->first + k)->value = mica_net_result(im->net, first, k);
     im->status = im->status == MICA_OK ? mica_net_status(im->net) : im->status;
+    if (first != 0 && c->op->outs > 1 && c->op->writes == 0) /* the model says what its outputs are */
+        im->net->values[first - 1].unasked = true;
 }
 
 void mica_onnx_enter_calls(mica_onnx_import *im, const mica_onnx_ref *outs, int count)

@@ -72,12 +72,11 @@ static bool read_padding(mica_onnx_importing *n, mica_onnx_windows *w)
 static mica_index windows_along(const mica_onnx_windows *w, int k)
 {
     mica_index room = w->size[k] + w->before[k] + w->after[k] - reach_of(w, k);
+    room += w->ceil_mode ? w->stride[k] - 1 : 0;
     if (room < 0)
         return 0;
-    if (!w->ceil_mode)
-        return room / w->stride[k] + 1;
-    mica_index count = (room + w->stride[k] - 1) / w->stride[k] + 1;
-    return (count - 1) * w->stride[k] >= w->size[k] + w->before[k] ? count - 1 : count;
+    mica_index count = room / w->stride[k] + 1;
+    return w->ceil_mode && (count - 1) * w->stride[k] >= w->size[k] + w->before[k] ? count - 1 : count;
 }
 
 bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const mica_tensor *x,

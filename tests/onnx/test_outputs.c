@@ -1,8 +1,10 @@
 /* Outputs of a model that no call makes, and names that the import makes up. */
+#include <stdio.h>
 #include <string.h>
 
 #include <mica/mica.h>
 
+#include "io/scratch.h"
 #include "onnx/proto.h"
 #include "test.h"
 
@@ -233,4 +235,34 @@ TEST(onnx_initializers_are_defaults)
         mica_onnx_close(model);
     }
     proto_free(&bytes);
+}
+
+/* y is the places of the largest, which nobody asked for: what is written has no other output. */
+TEST(onnx_results_that_nobody_reads_are_no_outputs)
+{
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    proto graph = {0}, top = proto_node("TopK", "x k", "most places"),
+          cast = proto_node("Cast", "places", "y");
+    const int64_t one = 1, two = 2;
+    proto_int(&cast, "to", ONNX_FLOAT);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 1, six));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("k", ONNX_INT64, 1, &one, &two, sizeof two));
+    proto_message(&graph, GRAPH_NODE, top);
+    proto_message(&graph, GRAPH_NODE, cast);
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 1, &two));
+    proto bytes = proto_model(graph, 17);
+    mica_onnx *model, *again = NULL;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "places") == MICA_OK);
+    mica_net *net = built(ctx, model, false);
+    char path[300];
+    snprintf(path, sizeof path, "%s", scratch_path(&s, "a.onnx"));
+    if (net != NULL && CHECK_OK(ctx, mica_onnx_write(net, path, NULL)) &&
+        CHECK_OK(ctx, mica_onnx_open(ctx, &again, path)))
+        CHECK(mica_onnx_outputs(again) == 1);
+    mica_onnx_close(again);
+    mica_net_destroy(net);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+    scratch_remove(&s);
 }

@@ -659,3 +659,127 @@ TEST(onnx_sizes_of_1)
     mica_onnx_close(model);
     proto_free(&bytes);
 }
+
+/* ---- Rounded sizes ---- */
+
+/* The first (rows + add) / divisor * times rows of x, or min(rows, divisor) * times if add is below 0. */
+static proto rounded_model(int64_t add, int64_t divisor, int64_t times)
+{
+    proto graph = graph_of_x();
+    const char *const names[] = {"add", "divisor", "times", "from", "axis"};
+    const int64_t values[] = {add, divisor, times, 0, 0}, one = 1;
+    for (int i = 0; i < 5; i++)
+        proto_message(&graph, GRAPH_INITIALIZER,
+                      proto_tensor(names[i], ONNX_INT64, 1, &one, &values[i], sizeof values[i]));
+    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape axis", "rows"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "rows add", "more"));
+    proto_message(&graph, GRAPH_NODE,
+                  add < 0 ? proto_node("Min", "rows divisor", "parts")
+                          : proto_node("Div", "more divisor", "parts"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "parts times", "end"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Slice", "x from end axis", "y"));
+    return proto_model(graph, 17);
+}
+
+/* Steps of fewer rows that are not refused take as many as a net of so many rows. */
+static void check_rounded(mica_context *ctx, mica_onnx *model, mica_index rows, const char *what)
+{
+    mica_net *most = built(ctx, model, rows);
+    for (mica_index fewer = rows - 1; most != NULL && fewer > 0; fewer--) {
+        mica_tensor x, got, want;
+        if (mica_net_resize(most, fewer) != MICA_OK)
+            continue;
+        mica_net *exact = built(ctx, model, fewer);
+        CHECK_OK(ctx, mica_net_tensor(most, &x, "x"));
+        memset(x.data, 0, mica_tensor_bytes(&x));
+        if (exact != NULL && CHECK_OK(ctx, mica_net_forward(most)) &&
+            CHECK_OK(ctx, mica_net_tensor(most, &got, "y")) &&
+            CHECK_OK(ctx, mica_net_tensor(exact, &want, "y")))
+            CHECK_MSG(got.dim[0] == want.dim[0], "%s, %td of %td rows: %td, expected %td", what, fewer, rows,
+                      got.dim[0], want.dim[0]);
+        mica_net_destroy(exact);
+    }
+    mica_net_destroy(most);
+}
+
+/* 12 rows and 11 have a third, rounded up, of 4 rows; 9 rows have not. */
+TEST(onnx_rounded_sizes_fix_them)
+{
+    mica_context *ctx = test_context(1);
+    for (int64_t divisor = 2; divisor < 7; divisor++)
+        for (int64_t add = -1; add < divisor; add += 1 + divisor / 4)
+            for (int64_t times = 1; times < 4; times += 2) {
+                proto bytes = rounded_model(add, divisor, times);
+                mica_onnx *model;
+                char what[64];
+                snprintf(what, sizeof what, "(rows + %d) / %d * %d", (int)add, (int)divisor, (int)times);
+                REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+                for (mica_index rows = 2 + divisor % 2; rows < 16; rows += 4)
+                    check_rounded(ctx, model, rows, what);
+                mica_onnx_close(model);
+                proto_free(&bytes);
+            }
+}
+
+/* ---- Einsum ---- */
+
+enum { BATCH = 4, LENGTH = 6, DEPTH = 3 };
+
+static mica_net *built_of_two(mica_context *ctx, mica_onnx *model, mica_index batch, mica_index length)
+{
+    mica_net *net;
+    const mica_onnx_set sets[] = {{.name = "n", .size = batch}, {.name = "m", .size = length}};
+    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return NULL;
+    if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = 2})) &&
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
+        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)))
+        return net;
+    mica_net_destroy(net);
+    return NULL;
+}
+
+/* y of x [n, m, 3] and w, by such an equation. */
+static proto einsum_model(const char *equation, const char *ins, const int64_t *w, int rank)
+{
+    static const float numbers[] = {0.5f, -1.0f, 2.0f, 0.25f, 1.5f, -0.75f};
+    proto graph = {0}, node = proto_node("Einsum", ins, "y");
+    proto_string(&node, "equation", equation);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){-1, -2, DEPTH}));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("w", ONNX_FLOAT, rank, w, numbers, sizeof numbers));
+    proto_message(&graph, GRAPH_NODE, node);
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, (int64_t[]){-1, -2, PROTO_OPEN}));
+    return proto_model(graph, 17);
+}
+
+/* As a linear layer, and as attention has it: a batch and a length that both may be smaller. */
+TEST(onnx_einsum_follows_two_sizes)
+{
+    static const struct {
+        const char *equation, *ins;
+    } cases[] = {
+        {"bte,ef->btf", "x w"}, {"bte,bse->bts", "x x"}, {"ef,bte->btf", "w x"}, {"bte,ef->fbt", "x w"}};
+    mica_context *ctx = test_context(1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        proto bytes = einsum_model(cases[i].equation, cases[i].ins, (int64_t[]){DEPTH, 2}, 2);
+        mica_onnx *model;
+        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "einsum") == MICA_OK);
+        mica_net *most = built_of_two(ctx, model, BATCH, LENGTH);
+        for (mica_index batch = BATCH; most != NULL && batch > 0; batch--)
+            for (mica_index length = LENGTH; length > 0; length--) {
+                float got[BATCH * LENGTH * LENGTH] = {0}, want[BATCH * LENGTH * LENGTH] = {0};
+                mica_net *exact = built_of_two(ctx, model, batch, length);
+                if (exact != NULL && CHECK_OK(ctx, mica_net_set_size(most, "batch", batch)) &&
+                    CHECK_OK(ctx, mica_net_set_size(most, "m", length))) {
+                    run(ctx, most, got);
+                    run(ctx, exact, want);
+                    CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%s: %td by %td", cases[i].equation, batch,
+                              length);
+                }
+                mica_net_destroy(exact);
+            }
+        mica_net_destroy(most);
+        mica_onnx_close(model);
+        proto_free(&bytes);
+    }
+}
