@@ -32,13 +32,32 @@ mica_onnx_likeness mica_onnx_in_twin(const mica_onnx_import *im, mica_onnx_ref r
 
 static bool is_whole(mica_dtype dtype) { return dtype == MICA_I64 || dtype == MICA_I32; }
 
-/* -1 in a shape stands for an axis, and is looked for: no size is below 0. */
-static bool is_below_0(const mica_tensor *t)
+/* Their difference at place i is the same in the twin. */
+static bool is_as_far(const mica_onnx_import *im, const mica_onnx_ref *ins, size_t i)
 {
-    bool below = t->dtype == MICA_I64;
-    for (size_t i = 0; below && i < mica_tensor_count(t); i++)
-        below = ((const int64_t *)t->data)[i] < 0;
-    return below;
+    int64_t far[2];
+    for (int t = 0; t < 2; t++) {
+        const mica_onnx_import *in = t == 0 ? im : im->twin;
+        const int64_t *a = mica_onnx_held_at(in, ins[0])->shape.data,
+                      *b = mica_onnx_held_at(in, ins[1])->shape.data;
+        far[t] = (int64_t)((uint64_t)a[i] - (uint64_t)b[i]);
+    }
+    return far[0] == far[1];
+}
+
+/* Whether numbers that are compared are equal at all sizes or at none. -1 in a shape stands for an axis, and is looked
+ * for, as 0 may be: no size is that. Others may be met at any. */
+static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, unsigned others)
+{
+    const mica_tensor *a = &mica_onnx_held_at(im, ins[0])->shape, *b = &mica_onnx_held_at(im, ins[1])->shape;
+    const mica_tensor *constant = others == 1 ? b : a;
+    bool never = a->dtype == MICA_I64, both = others == 3;
+    for (int i = 0; i < 2 && both; i++)
+        never = never && mica_tensor_same_shape(a, b) && ins[i] < im->twin->count &&
+                mica_onnx_held_at(im->twin, ins[i])->known;
+    for (size_t i = 0; never && i < mica_tensor_count(constant); i++)
+        never = both ? is_as_far(im, ins, i) : ((const int64_t *)constant->data)[i] <= 0;
+    return never;
 }
 
 /* Of an operation on numbers that differ; bit i of `others`: input i does. */
@@ -54,9 +73,6 @@ static bool is_exact(const mica_onnx_import *im, const mica_op *op, const mica_o
         return first->dtype == to || (is_whole(first->dtype) && (is_whole(to) || to == MICA_F32));
     if (strcmp(op->name, "where") == 0)
         return (others & 1u) == 0;
-    if (strcmp(op->name, "eq") == 0)
-        return (others == 1 && is_below_0(&mica_onnx_held_at(im, ins[1])->shape)) ||
-               (others == 2 && is_below_0(first));
     return is_whole(first->dtype) && IS_ONE_OF(op->name, sums);
 }
 
@@ -71,10 +87,15 @@ void mica_onnx_doubt_folded(mica_onnx_import *im, const mica_op *op, const mica_
                             mica_dtype to)
 {
     unsigned others = 0, longer = 0;
-    for (int i = 0; i < count && im->twin != NULL && !im->doubtful; i++) {
+    for (int i = 0; i < count && im->twin != NULL; i++) {
         mica_onnx_likeness likeness = ins[i] != 0 ? mica_onnx_in_twin(im, ins[i]) : MICA_ONNX_SAME;
         others |= likeness == MICA_ONNX_OTHER ? 1u << i : 0u;
         longer |= likeness == MICA_ONNX_LONGER ? 1u << i : 0u;
+    }
+    if (others != 0 && (strcmp(op->name, "eq") == 0 || strcmp(op->name, "ne") == 0)) {
+        if (im->fixed == NULL && !never_meet(im, ins, others)) /* no other sizes would tell of that one */
+            im->fixed = "the model asks whether a size is a certain number";
+        return;
     }
     if ((others != 0 && (op->family == NULL || !is_exact(im, op, ins, others, to))) ||
         (longer != 0 && (op->family == NULL || !is_by_element(op))))

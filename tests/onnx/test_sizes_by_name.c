@@ -6,23 +6,15 @@
 #include <mica/mica.h>
 
 #include "onnx/proto.h"
+#include "onnx/sized.h"
 #include "test.h"
 
-enum { ROWS = 5, COLUMNS = 3, EVEN = 8 };
-
-static proto graph_of_x(void)
-{
-    proto graph = {0};
-    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
-    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, (int64_t[]){-1, COLUMNS}));
-    proto_message(&graph, GRAPH_NODE, proto_node("Shape", "x", "shape"));
-    return graph;
-}
+enum { ROWS = 5, COLUMNS = SIZED_COLUMNS, EVEN = 8 };
 
 /* x, reshaped to a shape that is computed from it, plus a table of as many rows. */
 static proto table_model(void)
 {
-    proto graph = graph_of_x();
+    proto graph = sized_graph();
     int64_t first = 0;
     float zero = 0.0f, one = 1.0f;
     proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("axis", ONNX_INT64, 0, NULL, &first, sizeof first));
@@ -44,7 +36,7 @@ static proto table_model(void)
 /* x divided by the number of its elements. */
 static proto mean_model(void)
 {
-    proto graph = graph_of_x();
+    proto graph = sized_graph();
     proto_message(&graph, GRAPH_NODE, proto_node("Size", "x", "size"));
     proto cast = proto_node("Cast", "size", "count");
     proto_int(&cast, "to", ONNX_FLOAT);
@@ -53,45 +45,20 @@ static proto mean_model(void)
     return proto_model(graph, 17);
 }
 
-static mica_net *built(mica_context *ctx, mica_onnx *model, mica_index rows)
-{
-    mica_net *net;
-    mica_onnx_set set = {.name = "n", .size = rows};
-    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
-        return NULL;
-    if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1})) &&
-        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
-        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)))
-        return net;
-    mica_net_destroy(net);
-    return NULL;
-}
-
-static void run(mica_context *ctx, mica_net *net, float *y)
-{
-    mica_tensor x, out;
-    if (!CHECK_OK(ctx, mica_net_tensor(net, &x, "x")))
-        return;
-    for (size_t i = 0; i < mica_tensor_count(&x); i++)
-        ((float *)x.data)[i] = (float)i * 0.37f;
-    if (CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_net_tensor(net, &out, "y")))
-        memcpy(y, out.data, mica_tensor_bytes(&out));
-}
-
 TEST(onnx_sizes_by_name_may_be_smaller)
 {
     mica_context *ctx = test_context(1);
     proto bytes = table_model();
     mica_onnx *model;
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-    mica_net *most = built(ctx, model, ROWS);
+    mica_net *most = sized_net(ctx, model, ROWS);
     for (mica_index rows = ROWS; most != NULL && rows > 0; rows--) {
         float got[ROWS * COLUMNS] = {0}, want[ROWS * COLUMNS] = {0};
-        mica_net *exact = built(ctx, model, rows);
+        mica_net *exact = sized_net(ctx, model, rows);
         if (exact == NULL || !CHECK_OK(ctx, mica_net_resize(most, rows)))
             break;
-        run(ctx, most, got);
-        run(ctx, exact, want);
+        sized_run(ctx, most, got);
+        sized_run(ctx, exact, want);
         CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%d rows of %d", (int)rows, ROWS);
         CHECK(got[COLUMNS * (rows - 1)] == (float)(COLUMNS * (rows - 1)) * 0.37f + (float)(rows - 1));
         mica_net_destroy(exact);
@@ -107,7 +74,7 @@ TEST(onnx_numbers_from_sizes_fix_them)
     proto bytes = mean_model();
     mica_onnx *model;
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-    mica_net *net = built(ctx, model, ROWS);
+    mica_net *net = sized_net(ctx, model, ROWS);
     if (net != NULL)
         CHECK_ERROR(
             ctx, mica_net_resize(net, ROWS - 1), MICA_ERR_SHAPE,
@@ -128,7 +95,7 @@ typedef struct option_case {
 /* `half` is the number of rows divided by 2, `after` that and 2; half and after are also the only rows of a slice. */
 static proto option_model(const option_case *o)
 {
-    proto graph = graph_of_x();
+    proto graph = sized_graph();
     const int64_t first = 0, two = 2;
     proto_message(&graph, GRAPH_INITIALIZER,
                   proto_tensor("first", ONNX_INT64, 0, NULL, &first, sizeof first));
@@ -154,70 +121,12 @@ TEST(onnx_options_from_sizes_fix_them)
         proto bytes = option_model(&cases[i]);
         mica_onnx *model;
         REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, cases[i].type) == MICA_OK);
-        mica_net *net = built(ctx, model, EVEN);
+        mica_net *net = sized_net(ctx, model, EVEN);
         if (net != NULL)
             CHECK_ERROR(
                 ctx, mica_net_resize(net, EVEN - 1), MICA_ERR_SHAPE,
                 "shape error: net: batch cannot be 7, only 8 as planned: an option of an operation is "
                 "computed from the model's sizes");
-        mica_net_destroy(net);
-        mica_onnx_close(model);
-        proto_free(&bytes);
-    }
-}
-
-/* What rounds or has a bound may be the same of the next smaller size, too: y is x
- *   times at least 4 rows; from a quarter of the rows on; negative if there are more than 4, or more than 1. */
-static proto bounded_model(int which)
-{
-    static const char *const types[] = {"Min", "Div", "Greater", "Greater"};
-    const int64_t first = 0, bound = which < 3 ? 4 : 1, far_end = INT64_MAX;
-    proto graph = graph_of_x(), node;
-    proto_message(&graph, GRAPH_INITIALIZER,
-                  proto_tensor("first", ONNX_INT64, 1, (int64_t[]){1}, &first, sizeof first));
-    proto_message(&graph, GRAPH_INITIALIZER,
-                  proto_tensor("bound", ONNX_INT64, 1, (int64_t[]){1}, &bound, sizeof bound));
-    proto_message(&graph, GRAPH_INITIALIZER,
-                  proto_tensor("end", ONNX_INT64, 1, (int64_t[]){1}, &far_end, sizeof far_end));
-    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape first", "rows"));
-    proto_message(&graph, GRAPH_NODE, proto_node(types[which], "rows bound", "number"));
-    if (which == 0) {
-        node = proto_node("Cast", "number", "factor");
-        proto_int(&node, "to", ONNX_FLOAT);
-        proto_message(&graph, GRAPH_NODE, node);
-        proto_message(&graph, GRAPH_NODE, proto_node("Mul", "x factor", "y"));
-    } else if (which == 1) {
-        proto_message(&graph, GRAPH_NODE, proto_node("Slice", "x number end first", "y"));
-    } else {
-        node = proto_node("If", "number", "y");
-        for (int k = 0; k < 2; k++) {
-            proto branch = {0};
-            proto_message(&branch, GRAPH_NODE, proto_node(k == 0 ? "Neg" : "Abs", "x", "made"));
-            proto_message(&branch, GRAPH_OUTPUT, proto_value("made", ONNX_FLOAT, -1, NULL));
-            proto_graph_attribute(&node, k == 0 ? "then_branch" : "else_branch", branch);
-        }
-        proto_message(&graph, GRAPH_NODE, node);
-    }
-    return proto_model(graph, 17);
-}
-
-TEST(onnx_bounds_and_quotients_of_sizes_fix_them)
-{
-    static const char *const why[] = {"a constant of the model is computed from its sizes",
-                                      "a shape in the model is computed from its sizes",
-                                      "a branch or a loop of the model depends on its sizes",
-                                      "a branch or a loop of the model depends on its sizes"};
-    mica_context *ctx = test_context(1);
-    for (int which = 0; which < 4; which++) {
-        proto bytes = bounded_model(which);
-        mica_onnx *model;
-        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-        mica_net *net = built(ctx, model, EVEN + 1);
-        char wanted[200];
-        (void)snprintf(wanted, sizeof wanted, "shape error: net: batch cannot be 8, only 9 as planned: %s",
-                       why[which]);
-        if (net != NULL)
-            CHECK_ERROR(ctx, mica_net_resize(net, EVEN), MICA_ERR_SHAPE, wanted);
         mica_net_destroy(net);
         mica_onnx_close(model);
         proto_free(&bytes);
@@ -266,7 +175,7 @@ TEST(onnx_slices_of_more_than_there_is_fix_nothing)
 /* y = x, or twice x if there are more than four rows. */
 static proto branch_model(void)
 {
-    proto graph = graph_of_x(), node = proto_node("If", "many", "y"), then = {0}, otherwise = {0};
+    proto graph = sized_graph(), node = proto_node("If", "many", "y"), then = {0}, otherwise = {0};
     const int64_t first = 0, four = 4;
     proto_message(&graph, GRAPH_INITIALIZER,
                   proto_tensor("first", ONNX_INT64, 0, NULL, &first, sizeof first));
@@ -297,7 +206,7 @@ TEST(onnx_steps_of_numbers_from_sizes_fix_them)
         char text[200];
         mica_onnx *model;
         REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-        mica_net *net = built(ctx, model, EVEN + 1);
+        mica_net *net = sized_net(ctx, model, EVEN + 1);
         snprintf(text, sizeof text, "shape error: net: batch cannot be 4, only 9 as planned: %s", why[i]);
         if (net != NULL)
             CHECK_ERROR(ctx, mica_net_resize(net, 4), MICA_ERR_SHAPE, text);
@@ -328,7 +237,7 @@ TEST(onnx_windows_times_half_a_size_fix_it)
     proto bytes = proto_model(graph, 17);
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
     for (mica_index most = 9; most <= 17; most += 8) {
-        mica_net *net = built(ctx, model, most);
+        mica_net *net = sized_net(ctx, model, most);
         char wanted[200];
         (void)snprintf(
             wanted, sizeof wanted,
@@ -361,7 +270,7 @@ TEST(onnx_slices_that_become_nothing_fix_nothing)
     proto_message(&graph, GRAPH_NODE, proto_node("Relu", "rows", "y"));
     proto bytes = proto_model(graph, 17);
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-    mica_net *net = built(ctx, model, 20);
+    mica_net *net = sized_net(ctx, model, 20);
     for (mica_index size = 20; net != NULL && size > 0; size--)
         if (CHECK_OK(ctx, mica_net_set_size(net, "n", size)) && CHECK_OK(ctx, mica_net_tensor(net, &y, "y")))
             CHECK(y.dim[1] == (size < ten ? size : ten));
@@ -450,18 +359,18 @@ TEST(onnx_windows_are_right_at_every_size)
         mica_onnx *model;
         mica_index most = test_int(&r, 4, 12);
         REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, c.type) == MICA_OK);
-        mica_net *net = built(ctx, model, most);
+        mica_net *net = sized_net(ctx, model, most);
         for (mica_index size = most; net != NULL && size >= c.kernel; size--) {
             float got[16] = {0}, want[16] = {0};
             mica_tensor y, exact_y;
             if (mica_net_set_size(net, "n", size) != MICA_OK)
                 break;
-            mica_net *exact = built(ctx, model, size);
+            mica_net *exact = sized_net(ctx, model, size);
             if (exact == NULL)
                 break;
             free++;
-            run(ctx, net, got);
-            run(ctx, exact, want);
+            sized_run(ctx, net, got);
+            sized_run(ctx, exact, want);
             CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
             CHECK_OK(ctx, mica_net_tensor(exact, &exact_y, "y"));
             CHECK_MSG(y.dim[2] == exact_y.dim[2] && memcmp(got, want, sizeof got) == 0,
@@ -499,7 +408,7 @@ TEST(onnx_sizes_that_are_fixed_are_no_batch)
             proto bytes = product_model(w_first);
             mica_onnx *model;
             REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-            mica_net *net = built(ctx, model, most);
+            mica_net *net = sized_net(ctx, model, most);
             for (mica_index rows = most; net != NULL && rows > 0; rows--) {
                 mica_tensor w, y;
                 float made[8 * 2] = {0};
@@ -508,7 +417,7 @@ TEST(onnx_sizes_that_are_fixed_are_no_batch)
                 REQUIRE(CHECK(w.rank == 2 && w.dim[0] == COLUMNS && w.dim[1] == 2));
                 for (int i = 0; i < COLUMNS * 2; i++)
                     ((float *)w.data)[i] = (float)(i % 2 + 1);
-                run(ctx, net, made);
+                sized_run(ctx, net, made);
                 CHECK_OK(ctx, mica_net_tensor(net, &y, "y"));
                 CHECK(y.dim[0] == rows && y.dim[1] == 2);
                 for (mica_index i = 0; i < rows; i++) { /* of 0.37 times 3 i, 3 i + 1 and 3 i + 2 */
@@ -566,7 +475,7 @@ TEST(onnx_batches_without_a_name_are_fixed)
     proto bytes = proto_model(graph, 17);
     mica_onnx *model;
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-    mica_net *net = built(ctx, model, 4);
+    mica_net *net = sized_net(ctx, model, 4);
     REQUIRE(net != NULL);
     mica_tensor x;
     CHECK_OK(ctx, mica_net_resize(net, ROWS));
@@ -649,7 +558,7 @@ TEST(onnx_sizes_of_1)
     proto bytes = table_model();
     mica_onnx *model;
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-    mica_net *net = built(ctx, model, 1);
+    mica_net *net = sized_net(ctx, model, 1);
     if (net != NULL)
         CHECK_ERROR(
             ctx, mica_net_resize(net, 0), MICA_ERR_SHAPE,
@@ -658,128 +567,4 @@ TEST(onnx_sizes_of_1)
     mica_net_destroy(net);
     mica_onnx_close(model);
     proto_free(&bytes);
-}
-
-/* ---- Rounded sizes ---- */
-
-/* The first (rows + add) / divisor * times rows of x, or min(rows, divisor) * times if add is below 0. */
-static proto rounded_model(int64_t add, int64_t divisor, int64_t times)
-{
-    proto graph = graph_of_x();
-    const char *const names[] = {"add", "divisor", "times", "from", "axis"};
-    const int64_t values[] = {add, divisor, times, 0, 0}, one = 1;
-    for (int i = 0; i < 5; i++)
-        proto_message(&graph, GRAPH_INITIALIZER,
-                      proto_tensor(names[i], ONNX_INT64, 1, &one, &values[i], sizeof values[i]));
-    proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape axis", "rows"));
-    proto_message(&graph, GRAPH_NODE, proto_node("Add", "rows add", "more"));
-    proto_message(&graph, GRAPH_NODE,
-                  add < 0 ? proto_node("Min", "rows divisor", "parts")
-                          : proto_node("Div", "more divisor", "parts"));
-    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "parts times", "end"));
-    proto_message(&graph, GRAPH_NODE, proto_node("Slice", "x from end axis", "y"));
-    return proto_model(graph, 17);
-}
-
-/* Steps of fewer rows that are not refused take as many as a net of so many rows. */
-static void check_rounded(mica_context *ctx, mica_onnx *model, mica_index rows, const char *what)
-{
-    mica_net *most = built(ctx, model, rows);
-    for (mica_index fewer = rows - 1; most != NULL && fewer > 0; fewer--) {
-        mica_tensor x, got, want;
-        if (mica_net_resize(most, fewer) != MICA_OK)
-            continue;
-        mica_net *exact = built(ctx, model, fewer);
-        CHECK_OK(ctx, mica_net_tensor(most, &x, "x"));
-        memset(x.data, 0, mica_tensor_bytes(&x));
-        if (exact != NULL && CHECK_OK(ctx, mica_net_forward(most)) &&
-            CHECK_OK(ctx, mica_net_tensor(most, &got, "y")) &&
-            CHECK_OK(ctx, mica_net_tensor(exact, &want, "y")))
-            CHECK_MSG(got.dim[0] == want.dim[0], "%s, %td of %td rows: %td, expected %td", what, fewer, rows,
-                      got.dim[0], want.dim[0]);
-        mica_net_destroy(exact);
-    }
-    mica_net_destroy(most);
-}
-
-/* 12 rows and 11 have a third, rounded up, of 4 rows; 9 rows have not. */
-TEST(onnx_rounded_sizes_fix_them)
-{
-    mica_context *ctx = test_context(1);
-    for (int64_t divisor = 2; divisor < 7; divisor++)
-        for (int64_t add = -1; add < divisor; add += 1 + divisor / 4)
-            for (int64_t times = 1; times < 4; times += 2) {
-                proto bytes = rounded_model(add, divisor, times);
-                mica_onnx *model;
-                char what[64];
-                snprintf(what, sizeof what, "(rows + %d) / %d * %d", (int)add, (int)divisor, (int)times);
-                REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
-                for (mica_index rows = 2 + divisor % 2; rows < 16; rows += 4)
-                    check_rounded(ctx, model, rows, what);
-                mica_onnx_close(model);
-                proto_free(&bytes);
-            }
-}
-
-/* ---- Einsum ---- */
-
-enum { BATCH = 4, LENGTH = 6, DEPTH = 3 };
-
-static mica_net *built_of_two(mica_context *ctx, mica_onnx *model, mica_index batch, mica_index length)
-{
-    mica_net *net;
-    const mica_onnx_set sets[] = {{.name = "n", .size = batch}, {.name = "m", .size = length}};
-    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
-        return NULL;
-    if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = 2})) &&
-        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
-        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)))
-        return net;
-    mica_net_destroy(net);
-    return NULL;
-}
-
-/* y of x [n, m, 3] and w, by such an equation. */
-static proto einsum_model(const char *equation, const char *ins, const int64_t *w, int rank)
-{
-    static const float numbers[] = {0.5f, -1.0f, 2.0f, 0.25f, 1.5f, -0.75f};
-    proto graph = {0}, node = proto_node("Einsum", ins, "y");
-    proto_string(&node, "equation", equation);
-    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 3, (int64_t[]){-1, -2, DEPTH}));
-    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("w", ONNX_FLOAT, rank, w, numbers, sizeof numbers));
-    proto_message(&graph, GRAPH_NODE, node);
-    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 3, (int64_t[]){-1, -2, PROTO_OPEN}));
-    return proto_model(graph, 17);
-}
-
-/* As a linear layer, and as attention has it: a batch and a length that both may be smaller. */
-TEST(onnx_einsum_follows_two_sizes)
-{
-    static const struct {
-        const char *equation, *ins;
-    } cases[] = {
-        {"bte,ef->btf", "x w"}, {"bte,bse->bts", "x x"}, {"ef,bte->btf", "w x"}, {"bte,ef->fbt", "x w"}};
-    mica_context *ctx = test_context(1);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        proto bytes = einsum_model(cases[i].equation, cases[i].ins, (int64_t[]){DEPTH, 2}, 2);
-        mica_onnx *model;
-        REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "einsum") == MICA_OK);
-        mica_net *most = built_of_two(ctx, model, BATCH, LENGTH);
-        for (mica_index batch = BATCH; most != NULL && batch > 0; batch--)
-            for (mica_index length = LENGTH; length > 0; length--) {
-                float got[BATCH * LENGTH * LENGTH] = {0}, want[BATCH * LENGTH * LENGTH] = {0};
-                mica_net *exact = built_of_two(ctx, model, batch, length);
-                if (exact != NULL && CHECK_OK(ctx, mica_net_set_size(most, "batch", batch)) &&
-                    CHECK_OK(ctx, mica_net_set_size(most, "m", length))) {
-                    run(ctx, most, got);
-                    run(ctx, exact, want);
-                    CHECK_MSG(memcmp(got, want, sizeof got) == 0, "%s: %td by %td", cases[i].equation, batch,
-                              length);
-                }
-                mica_net_destroy(exact);
-            }
-        mica_net_destroy(most);
-        mica_onnx_close(model);
-        proto_free(&bytes);
-    }
 }
