@@ -69,7 +69,7 @@ bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v
     return open && (symbol == NULL || strcmp(name_in_net(im, symbol), "batch") == 0);
 }
 
-#define NEAR 9 /* so many sizes just below are compared: they tell remainders */
+#define NEAR 32 /* so many sizes just below are compared: all that there are, of most batches */
 
 /* A symbol's size in an import. In the twin it is less by a number of its own, as far as it is large enough, so that
  * sizes which are the same as set are not the same there. What follows are others that are a little smaller, then about

@@ -243,7 +243,7 @@ static mica_net *built_if_any(mica_context *ctx, mica_onnx *model, mica_index ro
 /* Steps that are not refused give what a net of so many rows gives. */
 TEST(onnx_random_numbers_from_sizes)
 {
-    enum { MOST = 40 };
+    enum { MOST = 33 }; /* above, not all are compared */
     mica_context *ctx = test_context(1);
     test_random r = test_seed(7);
     int free = 0;
