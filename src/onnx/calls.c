@@ -60,19 +60,18 @@ static const char *name_call(mica_onnx_import *im, char text[96], const mica_op 
     return text;
 }
 
-static void enter(mica_onnx_import *im, const mica_onnx_recorded *c)
+static void enter(mica_onnx_import *im, mica_onnx_recorded *c)
 {
     char name[96];
     mica_value ins[MICA_OP_INS] = {0};
-    mica_shape_opts room;
-    const void *opts = mica_onnx_check_call(im, c, &room);
+    mica_onnx_check_call(im, c);
     for (int i = 0; i < c->ins; i++)
         ins[i] = c->in[i] != 0 ? mica_onnx_in_net(im, c->in[i]) : 0;
     (void)name_call(im, name, c->op);
     const mica_tensor *shape = &mica_onnx_held_at(im, c->first)->shape;
     mica_value first = c->derived ? mica_net_derived(im->net, name, shape->dtype, shape->rank, shape->dim,
-                                                     c->op, ins, c->ins, opts)
-                                  : mica_net_call(im->net, name, c->op, ins, c->ins, opts);
+                                                     c->op, ins, c->ins, c->opts)
+                                  : mica_net_call(im->net, name, c->op, ins, c->ins, c->opts);
     mica_onnx_held_at(im, c->first)->value = first;
     for (int k = 1; k < c->op->outs; k++) /* what has no shape is no result with these options */
         if (mica_onnx_held_at(im, c->first + k)->shape.rank >= 0)

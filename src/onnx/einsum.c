@@ -5,7 +5,8 @@
  *
  *     a [shared, own, summed]  times  b [shared, summed, own]   gives   [shared, a's own, b's own]
  *
- * which is a matmul of three axes. Letters that one operand has twice are its diagonal. */
+ * which is a matmul of three axes, or of more as they are: then sizes that may be smaller in a step stay apart. Letters
+ * that one operand has twice are its diagonal. */
 #include <string.h>
 
 #include "onnx/moves.h"
@@ -222,7 +223,9 @@ static void stretch(mica_onnx_importing *n, const equation *e, term *t, const te
     t->x = mica_onnx_expand(n, t->x, t->rank, dims);
 }
 
-static void lay_out(mica_onnx_importing *n, term *t, const grouped *a, const grouped *b, const grouped *c)
+/* `joined`: each group becomes one axis. */
+static void lay_out(mica_onnx_importing *n, term *t, const grouped *a, const grouped *b, const grouped *c,
+                    bool joined)
 {
     unsigned char letters[2 * MICA_MAX_RANK];
     int used = 0;
@@ -231,7 +234,8 @@ static void lay_out(mica_onnx_importing *n, term *t, const grouped *a, const gro
         for (int k = 0; k < order[i]->count; k++)
             letters[used++] = order[i]->letter[k];
     arrange(n, t, letters);
-    t->x = mica_onnx_reshape(n, t->x, 3, (mica_index[]){a->size, b->size, c->size});
+    if (joined)
+        t->x = mica_onnx_reshape(n, t->x, 3, (mica_index[]){a->size, b->size, c->size});
 }
 
 /* The letters and sizes of a product: shared, a's own, b's own. Returns its rank. */
@@ -268,6 +272,15 @@ static void multiply(mica_onnx_importing *n, equation *e, term *a, term *b, cons
             add_letter(e, &of_b, b->letter[k]);
             of_b.size = of_b.size / e->size[b->letter[k]] * y->dim[k];
         }
+    if (shared.count == 0 &&
+        of_a.count < of_b.count) { /* the one with more axes goes first: they stay as they are */
+        const term turned = *a;
+        const grouped own = of_a;
+        *a = *b;
+        *b = turned;
+        of_a = of_b;
+        of_b = own;
+    }
     if (shared.count + of_a.count + of_b.count > MICA_MAX_RANK) {
         (void)mica_onnx_unsupported(n, "a product of more than %d dimensions", MICA_MAX_RANK);
         return;
@@ -275,9 +288,13 @@ static void multiply(mica_onnx_importing *n, equation *e, term *a, term *b, cons
     mica_index dims[MICA_MAX_RANK];
     unsigned char letters[MICA_MAX_RANK];
     int rank = axes_of_product(n, a, b, (const grouped *const[]){&shared, &of_a, &of_b}, dims, letters);
-    lay_out(n, a, &shared, &of_a, &summed);
-    lay_out(n, b, &shared, &summed, &of_b);
-    a->x = mica_onnx_reshape(n, mica_onnx_op2(n, "matmul", a->x, b->x, NULL), rank, dims);
+    bool joined = summed.count != 1 || of_b.count != 1 || of_a.count < 1 ||
+                  (shared.count > 0 && of_a.count > 1);
+    lay_out(n, a, &shared, &of_a, &summed, joined);
+    lay_out(n, b, &shared, &summed, &of_b, joined);
+    a->x = mica_onnx_op2(n, "matmul", a->x, b->x, NULL);
+    if (joined)
+        a->x = mica_onnx_reshape(n, a->x, rank, dims);
     a->rank = rank;
     memcpy(a->letter, letters, (size_t)rank);
 }

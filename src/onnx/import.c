@@ -190,6 +190,7 @@ static void import_node(mica_onnx_import *im, const mica_onnx_node *node)
     else if (whole && (mica_onnx_is_own(im->model) || !mica_onnx_fuse(&n)))
         op->import(&n);
     n.failed = n.failed || !whole;
+    mica_onnx_doubt_node(&n);
     bind_outputs(&n);
     mica_onnx_note_maker(&n);
 }
@@ -441,14 +442,9 @@ mica_status mica_onnx_build(mica_onnx *model, mica_net *net, const mica_onnx_opt
                            .net = net,
                            .opts = opts != NULL ? opts : &none,
                            .opsets = model->opsets,
-                           .opset_count = model->opset_count},
-                     twin = {.ctx = model->ctx};
-    mica_onnx_import_twin(&twin, &im);
-    if (im.status == MICA_OK)
-        mica_onnx_import_model(&im);
-    mica_status status = mica_onnx_settle_sizes(&im);
+                           .opset_count = model->opset_count};
+    mica_status status = mica_onnx_import_compared(&im);
     mica_onnx_drop_import(&im);
-    mica_onnx_drop_import(&twin);
     return status;
 }
 

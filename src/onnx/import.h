@@ -39,6 +39,7 @@ typedef struct mica_onnx_importing {
     mica_onnx_ref in[MICA_ONNX_INS]; /* 0: absent */
     mica_onnx_ref out[MICA_ONNX_OUTS];
     bool failed;
+    bool sized; /* private: has read numbers that are others at other sizes */
 } mica_onnx_importing;
 
 typedef struct mica_onnx_operator {
@@ -68,6 +69,11 @@ const mica_tensor *mica_onnx_known(mica_onnx_importing *n, mica_onnx_ref ref, co
 /* The same of numbers, converted: into out[most]. Returns how many there are; -1 after an error, also of too many. */
 int mica_onnx_known_ints(mica_onnx_importing *n, mica_onnx_ref ref, const char *what, int64_t *out, int most);
 double mica_onnx_known_number(mica_onnx_importing *n, mica_onnx_ref ref, const char *what);
+/* For an operator that rounds or limits numbers that it has read, or what it computes from the size of an axis: these
+ * may follow from sizes that a step may have less of, and then in steps that two imports do not show (doubt.c). An
+ * operator that may read such numbers, and is not listed there, need not say so of them. */
+void mica_onnx_doubt_numbers(mica_onnx_importing *n);
+void mica_onnx_doubt_axis(mica_onnx_importing *n, mica_onnx_ref ref, int axis);
 
 /* Constants of the operator's own. The elements are copied. */
 mica_onnx_ref mica_onnx_constant(mica_onnx_importing *n, const mica_tensor *tensor);

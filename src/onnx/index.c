@@ -349,6 +349,10 @@ static void unique(mica_onnx_importing *n)
     mica_onnx_ref x = n->in[0];
     if (mica_onnx_known(n, x, "what Unique searches") == NULL)
         return;
+    if (!mica_onnx_is_known(n, x)) {
+        (void)mica_onnx_unsupported(n, "unique elements of weights that are learned");
+        return;
+    }
     mica_dtype dtype = mica_onnx_shape(n, x)->dtype;
     if (along == NULL)
         x = mica_onnx_reshape(n, x, 1, (mica_index[]){-1});

@@ -17,7 +17,7 @@ void *mica_onnx_room(mica_onnx_importing *n, size_t count, size_t size)
     }
     if (!mica_onnx_may_compute(n, bytes))
         return NULL;
-    void *room = mica_onnx_memory(n->import->model, bytes > 0 ? bytes : 1);
+    void *room = mica_onnx_import_memory(n->import, bytes > 0 ? bytes : 1);
     if (room == NULL) {
         n->import->status = n->import->ctx->status;
         n->failed = true;
@@ -80,6 +80,14 @@ static mica_onnx_ref slice_to_second(mica_onnx_importing *n, mica_onnx_ref x, in
     return mica_onnx_op1(n, "slice", x, &back);
 }
 
+/* A value of its own that nothing reads: where sizes are larger, a slice has this number (sizes.c). */
+static bool skip_number(mica_onnx_importing *n, mica_onnx_ref x)
+{
+    const mica_onnx_held *from = mica_onnx_held_at(n->import, x);
+    mica_onnx_held held = {.shape = from->shape, .known = from->known && !from->learned};
+    return mica_onnx_hold(n->import, &held) != 0;
+}
+
 mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis, int64_t start, int64_t stop,
                               int64_t step)
 {
@@ -88,10 +96,12 @@ mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis,
     mica_index size = mica_onnx_shape(n, x)->dim[axis];
     if (step == 0)
         return mica_onnx_bad(n, "a slice with step 0");
+    if (start > size || (stop > size && stop < FAR_END) || mica_onnx_axis_varies(n->import, x, axis))
+        mica_onnx_doubt_numbers(n); /* all there is, here or in the twin */
     /* Through the end, whatever the size: exporters write large numbers for it; and in steps sizes are never larger
      * than planned. */
     if (step == 1 && start == 0 && (stop >= FAR_END || (axis > 0 && stop >= size)))
-        return x;
+        return stop < FAR_END && !skip_number(n, x) ? 0 : x;
     if (step < 0 && stop == 0 && n->import->varies)
         return slice_to_second(n, x, axis, start, step);
     return slice_once(n, x, axis, (mica_onnx_range){start, stop, step});

@@ -28,27 +28,27 @@ mica_status mica_onnx_grow(mica_context *ctx, void *array, int count, int *room,
     return MICA_OK;
 }
 
-void *mica_onnx_memory(mica_onnx *model, size_t bytes)
+void *mica_onnx_memory_in(mica_context *ctx, mica_onnx_chunk **chunks, size_t bytes)
 {
     size_t header = mica_align_up(sizeof(mica_onnx_chunk)), piece = bytes >= MICA_ALIGN ? MICA_ALIGN : 16;
     if (bytes > SIZE_MAX - CHUNK_BYTES) {
-        (void)mica_fail(model->ctx, MICA_ERR_MEMORY, "onnx: %zu bytes are more than there can be", bytes);
+        (void)mica_fail(ctx, MICA_ERR_MEMORY, "onnx: %zu bytes are more than there can be", bytes);
         return NULL;
     }
-    mica_onnx_chunk *chunk = model->chunks;
+    mica_onnx_chunk *chunk = *chunks;
     size_t start = chunk != NULL ? (chunk->used + piece - 1) & ~(piece - 1) : 0;
     if (chunk == NULL || start > chunk->bytes || chunk->bytes - start < bytes) {
         size_t room = header + (bytes > CHUNK_BYTES - header ? bytes : CHUNK_BYTES - header);
-        chunk = mica_allocate(model->ctx, room);
+        chunk = mica_allocate(ctx, room);
         if (chunk == NULL)
             return NULL;
-        *chunk = (mica_onnx_chunk){model->chunks, room, header};
+        *chunk = (mica_onnx_chunk){*chunks, room, header};
         /* One that is as good as full stays behind the one that still has room. */
-        if (model->chunks != NULL && room > CHUNK_BYTES) {
-            chunk->next = model->chunks->next;
-            model->chunks->next = chunk;
+        if (*chunks != NULL && room > CHUNK_BYTES) {
+            chunk->next = (*chunks)->next;
+            (*chunks)->next = chunk;
         } else {
-            model->chunks = chunk;
+            *chunks = chunk;
         }
         start = header;
     }
@@ -56,13 +56,23 @@ void *mica_onnx_memory(mica_onnx *model, size_t bytes)
     return (char *)chunk + start;
 }
 
+void *mica_onnx_memory(mica_onnx *model, size_t bytes)
+{
+    return mica_onnx_memory_in(model->ctx, &model->chunks, bytes);
+}
+
+void mica_onnx_release_chunks(mica_context *ctx, mica_onnx_chunk **chunks)
+{
+    while (*chunks != NULL) {
+        mica_onnx_chunk *chunk = *chunks;
+        *chunks = chunk->next;
+        mica_release(ctx, chunk, chunk->bytes);
+    }
+}
+
 void mica_onnx_release_all(mica_onnx *model)
 {
-    while (model->chunks != NULL) {
-        mica_onnx_chunk *chunk = model->chunks;
-        model->chunks = chunk->next;
-        mica_release(model->ctx, chunk, chunk->bytes);
-    }
+    mica_onnx_release_chunks(model->ctx, &model->chunks);
     mica_release(model->ctx, model->interned, model->interned_room * sizeof *model->interned);
     model->interned = NULL;
 }

@@ -139,6 +139,7 @@ static mica_onnx_ref pick(mica_onnx_importing *n, mica_onnx_ref x, const resizin
     mica_onnx_table t;
     if (!mica_onnx_table_make(n, &t, r->out[k], 1))
         return 0;
+    mica_onnx_doubt_axis(n, x, k);
     for (mica_index i = 0; i < r->out[k]; i++)
         t.index[i] = (int32_t)nearest_of(r, k, source_of(r, k, i));
     mica_tensor index = {.data = t.index, .dtype = MICA_I32, .rank = 1, .dim = {t.out}, .stride = {1}};

@@ -389,6 +389,8 @@ static void range(mica_onnx_importing *n)
         (void)mica_onnx_bad(n, "a range with delta 0");
         return;
     }
+    if (floats ? fabs(real[2]) != 1.0 : whole[2] != 1 && whole[2] != -1)
+        mica_onnx_doubt_numbers(n); /* the last step may be a part of one */
     double steps = floats ? ceil((real[1] - real[0]) / real[2])
                           : ceil(((double)whole[1] - (double)whole[0]) / (double)whole[2]);
     if (!(steps < 1e9)) {

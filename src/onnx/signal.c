@@ -163,6 +163,7 @@ static void dft_along(mica_onnx_importing *n, int64_t along)
                                     onesided ? ", one-sided, of complex numbers or inverse" : "");
         return;
     }
+    mica_onnx_doubt_axis(n, x, axis);
     t.given = shape.dim[axis] < t.length ? shape.dim[axis] : (mica_index)t.length;
     t.bins = onesided ? (mica_index)(t.length / 2 + 1) : (mica_index)t.length;
     if (t.given < shape.dim[axis])
@@ -192,6 +193,7 @@ static mica_onnx_ref cut_frames(mica_onnx_importing *n, mica_onnx_ref x, int64_t
     if (step < 1 || length < 1 || length > whole)
         return mica_onnx_bad(n, "frames of %lld every %lld of %td samples", (long long)length,
                              (long long)step, whole);
+    mica_onnx_doubt_axis(n, x, 1);
     mica_index dims[] = {(whole - (mica_index)length) / (mica_index)step + 1, (mica_index)length};
     void *data;
     mica_onnx_ref index = mica_onnx_fresh(n, MICA_I64, 2, dims, &data);

@@ -3,14 +3,14 @@
  *
  * What an operator is told about shapes are numbers, and some of them follow from such a size: a Reshape to [8, -1]
  * where 8 is the batch, a mean that divides by the length. To tell them from true constants the graph is imported
- * three times: with low sizes, with every size a little smaller than set, and as set. Values get the same numbers each
- * time, so that each can be compared with its twin of the import before: a constant that enters the net must be the
- * same in both, and a call must give the shapes that its twin has, by the same options. A constant whose twin is its
- * beginning (a table of positions, a mask, states of zeros) is cut to the size of the step, and a reshape is written so
- * that it follows. For anything else the net's sizes are fixed to those planned.
+ * twice, first with every size a little smaller (the twin), then as set. Values get the same numbers both times, so
+ * that each can be compared with its twin: a constant that enters the net must be the same in both, and a call must
+ * give the shapes that its twin has, by the same options. A constant whose twin is its beginning (a table of positions,
+ * a mask, states of zeros) is cut to the size of the step, and a reshape is written so that it follows. For anything
+ * else the net's sizes are fixed to those planned.
  *
- * A size that is a little smaller tells remainders of it, but not what follows it by steps: half of it, or whether it
- * is more than 100. A low one does. */
+ * If what holds for these two may not hold for others (doubt.c), more imports follow, each with smaller sizes of its
+ * own, and what has entered the net must be right for all of them (twin.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,18 +69,38 @@ bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v
     return open && (symbol == NULL || strcmp(name_in_net(im, symbol), "batch") == 0);
 }
 
-/* A symbol's size in an import. Less is by a number of its own, as far as it is large enough, so that sizes which are
- * the same as set are not the same there; so is the least, from 2 on, as an axis of 1 may be one that broadcasts. */
-static mica_index size_in(const mica_onnx_import *im, const mica_onnx_set *s)
+#define NEAR 32 /* so many sizes just below are compared: all that there are, of most batches */
+
+/* A symbol's size in an import. In the twin it is less by a number of its own, as far as it is large enough, so that
+ * sizes which are the same as set are not the same there. What follows are others that are a little smaller, then about
+ * a half of it, a quarter and so on, to 1. */
+static mica_index size_in(const mica_onnx_import *im, const mica_onnx_set *s, int sizing)
 {
-    mica_index number = 1;
+    mica_index number = 0, most = s->size;
     for (const mica_onnx_set *before = im->opts->sets; before < s; before++)
         number += before->value == NULL;
-    mica_index less = s->size > number ? s->size - number : s->size > 1 ? 1 : s->size;
-    mica_index low = number + (im->sizing == MICA_ONNX_HALF && s->size > 2 ? s->size / 2 : 1);
-    if (im->sizing == MICA_ONNX_AS_SET)
-        return s->size;
-    return im->sizing == MICA_ONNX_LESS || less < low ? less : low;
+    mica_index less = 1 + (sizing == 1 ? number : (number + sizing - 1) % NEAR);
+    if (sizing == 0 || most < 2)
+        return most;
+    if (sizing <= NEAR)
+        return most > less ? most - less : 1;
+    int half = sizing - NEAR;
+    mica_index size = (half < 62 ? most >> half : 0) + half % 2; /* neither even always, nor odd */
+    return size > 1 ? size : 1;
+}
+
+bool mica_onnx_sizing_is_new(const mica_onnx_import *im, int sizing)
+{
+    for (int before = 0; before < sizing; before++) {
+        bool same = true;
+        for (int i = 0; i < im->opts->count && same; i++) {
+            const mica_onnx_set *s = &im->opts->sets[i];
+            same = s->value != NULL || size_in(im, s, sizing) == size_in(im, s, before);
+        }
+        if (same)
+            return false;
+    }
+    return true;
 }
 
 /* Whether this size is that of one symbol alone, both here and in the twin. */
@@ -89,7 +109,8 @@ static bool is_of_one_symbol(const mica_onnx_import *im, mica_index now, mica_in
     int count = 0;
     for (int i = 0; i < im->opts->count; i++) {
         const mica_onnx_set *s = &im->opts->sets[i];
-        count += s->value == NULL && size_in(im, s) == now && size_in(im->twin, s) == then;
+        count += s->value == NULL && size_in(im, s, im->sizing) == now &&
+                 size_in(im, s, im->twin->sizing) == then;
     }
     return count == 1;
 }
@@ -106,7 +127,8 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
     }
     im->named = true;
     im->varies = im->varies || s->size > 1;
-    mica_index now = size_in(im, s), then = im->twin != NULL ? size_in(im->twin, s) : now;
+    mica_index now = size_in(im, s, im->sizing),
+               then = im->twin != NULL ? size_in(im, s, im->twin->sizing) : now;
     if (now != then && !is_of_one_symbol(im, now, then))
         im->fixed = "two of the model's sizes cannot be told apart: they are too small";
     *out = mica_net_size(im->net, name_in_net(im, symbol), now);
@@ -115,9 +137,14 @@ bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index 
 
 /* ---- Twins ---- */
 
+static const mica_onnx_held *held_in(const mica_onnx_import *other, mica_onnx_ref ref)
+{
+    return other != NULL && ref < other->count ? mica_onnx_held_at(other, ref) : NULL;
+}
+
 static const mica_onnx_held *twin_of(const mica_onnx_import *im, mica_onnx_ref ref)
 {
-    return im->twin != NULL && ref < im->twin->count ? mica_onnx_held_at(im->twin, ref) : NULL;
+    return held_in(im->twin, ref);
 }
 
 bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis)
@@ -133,96 +160,124 @@ static bool same_shape(const mica_tensor *a, const mica_tensor *b)
 }
 
 /* An input of the net that has an axis of this size, here and in the twin; 0: there is none. */
-static mica_value input_of_size(const mica_onnx_import *im, mica_index now, mica_index then, int *axis)
+static mica_onnx_ref input_of_size(const mica_onnx_import *im, mica_index now, mica_index then, int *axis)
 {
     for (mica_onnx_ref ref = 1; ref < im->count && is_of_one_symbol(im, now, then); ref++) {
         const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref);
         for (int k = 0; held->input && twin != NULL && k < held->shape.rank; k++)
             if (held->shape.dim[k] == now && twin->shape.dim[k] == then) {
                 *axis = k;
-                return held->value;
+                return ref;
             }
     }
     return 0;
 }
 
-/* Whether the twin is the beginning of the constant, along every axis. */
-static bool begins_with(mica_onnx_import *im, const mica_tensor *x, const mica_tensor *twin)
+/* Whether `y` is the beginning of a constant, along every axis. */
+static bool begins_with(mica_onnx_import *im, const mica_tensor *x, const mica_tensor *y)
 {
-    mica_tensor part = *x, copy = *twin;
-    if (x->rank != twin->rank || x->dtype != twin->dtype || !mica_tensor_contiguous(twin))
+    mica_tensor part = *x, copy = *y;
+    size_t bytes = mica_tensor_bytes(y);
+    if (same_shape(x, y) && (bytes == 0 || x->data == y->data || memcmp(x->data, y->data, bytes) == 0))
+        return true;
+    if (x->rank != y->rank || x->dtype != y->dtype || !mica_tensor_contiguous(y))
         return false;
     for (int k = 0; k < x->rank; k++) {
-        if (twin->dim[k] > x->dim[k])
+        if (y->dim[k] > x->dim[k])
             return false;
-        part.dim[k] = twin->dim[k];
+        part.dim[k] = y->dim[k];
     }
-    size_t bytes = mica_tensor_bytes(twin);
-    copy.data = mica_onnx_memory(im->model, bytes > 0 ? bytes : 1);
-    return copy.data != NULL && mica_copy(im->ctx, &copy, &part) == MICA_OK &&
-           (bytes == 0 || memcmp(copy.data, twin->data, bytes) == 0);
+    copy.data = mica_allocate(im->ctx, bytes > 0 ? bytes : 1);
+    if (copy.data == NULL) {
+        im->status = im->ctx->status;
+        return false;
+    }
+    bool begins = mica_copy(im->ctx, &copy, &part) == MICA_OK &&
+                  (bytes == 0 || memcmp(copy.data, y->data, bytes) == 0);
+    mica_release(im->ctx, copy.data, bytes > 0 ? bytes : 1);
+    return begins;
 }
 
-/* Its leading part, as large as the inputs of the net whose sizes it follows; 0: it does not follow any. */
-static mica_value leading_part(mica_onnx_import *im, const mica_tensor *x, const mica_tensor *twin,
-                               mica_value value)
+/* Whether another import has, in a constant's place, as much of its beginning as a step of those sizes takes: along
+ * axes that differ in the twin, what an input of the net has. */
+static bool is_part_in(mica_onnx_import *im, const mica_onnx_import *other, mica_onnx_ref ref)
 {
+    const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref),
+                         *then = held_in(other, ref);
+    if (twin == NULL || !twin->known || then == NULL || !then->known ||
+        twin->shape.rank != held->shape.rank || then->shape.rank != held->shape.rank)
+        return false;
+    for (int k = 0; k < held->shape.rank; k++) {
+        mica_index size = held->shape.dim[k];
+        int axis = k;
+        if (size != twin->shape.dim[k]) {
+            mica_onnx_ref like = input_of_size(im, size, twin->shape.dim[k], &axis);
+            const mica_onnx_held *input = like != 0 ? held_in(other, like) : NULL;
+            if (input == NULL || axis >= input->shape.rank)
+                return false;
+            size = input->shape.dim[axis];
+        }
+        if (then->shape.dim[k] != size)
+            return false;
+    }
+    return begins_with(im, &held->shape, &then->shape);
+}
+
+/* The leading part of a constant, as large as the inputs of the net whose sizes it follows. */
+static mica_value leading_part(mica_onnx_import *im, mica_onnx_ref ref, mica_value value)
+{
+    const mica_tensor *x = &mica_onnx_held_at(im, ref)->shape, *twin = &twin_of(im, ref)->shape;
     mica_leading_opts opts = {.like = {0}};
     mica_value ins[1 + MICA_MAX_RANK] = {value};
     int count = 1;
-    if (!begins_with(im, x, twin))
-        return 0;
     for (int k = 0; k < x->rank; k++) {
         if (x->dim[k] == twin->dim[k])
             continue;
-        ins[count] = input_of_size(im, x->dim[k], twin->dim[k], &opts.axis[k]);
-        if (ins[count] == 0)
-            return 0;
+        mica_onnx_ref like = input_of_size(im, x->dim[k], twin->dim[k], &opts.axis[k]);
+        ins[count] = mica_onnx_held_at(im, like)->value;
         opts.like[k] = count++;
     }
-    return mica_net_call(im->net, NULL, &mica_op_leading, ins, count, &opts);
+    return count > 1 ? mica_net_call(im->net, NULL, &mica_op_leading, ins, count, &opts) : value;
 }
+
+static const char computed[] = "a constant of the model is computed from its sizes";
 
 mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value)
 {
-    const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = twin_of(im, ref);
-    if (im->twin == NULL || held->name != NULL) /* initializers are what they are */
-        return value;
-    bool known = twin != NULL && twin->known;
-    if (known && same_shape(&held->shape, &twin->shape) &&
-        (mica_tensor_count(&held->shape) == 0 || held->shape.data == twin->shape.data ||
-         memcmp(held->shape.data, twin->shape.data, mica_tensor_bytes(&held->shape)) == 0))
-        return value;
-    mica_value part = known && im->fixed == NULL ? leading_part(im, &held->shape, &twin->shape, value) : 0;
-    if (part == 0 && im->fixed == NULL)
-        im->fixed = "a constant of the model is computed from its sizes";
-    return part != 0 ? part : value;
+    if (im->twin == NULL || im->fixed != NULL || mica_onnx_held_at(im, ref)->name != NULL)
+        return value; /* initializers are what they are */
+    if (is_part_in(im, im->twin, ref))
+        return leading_part(im, ref, value);
+    im->fixed = computed;
+    return value;
 }
 
-/* The shapes that a call gives in the twin's place. */
-static bool infer_twin(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts, mica_tensor *outs)
+/* The shapes that a call gives in its place in another import. */
+static bool infer_in(mica_onnx_import *im, const mica_onnx_import *other, const mica_onnx_recorded *c,
+                     const void *opts, mica_tensor *outs)
 {
     const mica_tensor *tensors[MICA_OP_INS];
     mica_tensor shapes[MICA_OP_INS];
     for (int i = 0; i < c->ins; i++) {
-        const mica_onnx_held *twin = twin_of(im, c->in[i]);
-        if (twin == NULL)
+        const mica_onnx_held *then = held_in(other, c->in[i]);
+        if (then == NULL)
             return false;
-        shapes[i] = twin->shape;
+        shapes[i] = then->shape;
         shapes[i].data = NULL;
         tensors[i] = c->in[i] != 0 ? &shapes[i] : NULL;
     }
     return mica_op_infer(im->ctx, c->op, outs, tensors, c->ins, opts) == MICA_OK;
 }
 
-static bool agrees(mica_onnx_import *im, const mica_onnx_recorded *c, const void *opts)
+static bool agrees(mica_onnx_import *im, const mica_onnx_import *other, const mica_onnx_recorded *c,
+                   const void *opts)
 {
     mica_tensor outs[MICA_OP_OUTS];
-    if (!infer_twin(im, c, opts, outs))
+    if (!infer_in(im, other, c, opts, outs))
         return false;
     for (int k = 0; k < c->op->outs; k++) {
-        const mica_onnx_held *twin = twin_of(im, c->first + k);
-        if (twin == NULL || !same_shape(&outs[k], &twin->shape))
+        const mica_onnx_held *then = held_in(other, c->first + k);
+        if (then == NULL || !same_shape(&outs[k], &then->shape))
             return false;
     }
     return true;
@@ -324,16 +379,19 @@ static bool same_elements(const mica_slice_range_opts *a, const mica_slice_range
            (count == 0 || first == other);
 }
 
-/* Whether the call does to the twin's inputs what the twin's own options do. Its shapes are right. What is derived from
- * constants may have another layout. */
-static bool means_the_same(const mica_onnx_import *im, const mica_onnx_recorded *c)
+/* Whether the call does to another import's inputs what the options there do. Its shapes are right. What is derived
+ * from constants may have another layout. */
+static bool means_the_same(const mica_onnx_import *other, const mica_onnx_recorded *c)
 {
     static const char *const by_shape[] = {"reshape", "broadcast_to", "split"}; /* which says all */
-    int number = twin_of(im, c->first)->call;
-    const mica_onnx_recorded *twin = number > 0 ? &im->twin->calls[number - 1] : NULL;
-    if (twin == NULL || twin->op != c->op)
+    int number = held_in(other, c->first)->call;
+    const mica_onnx_recorded *then = number > 0 ? &other->calls[number - 1] : NULL;
+    if (then == NULL) /* a slice of all that there is: the shape is right */
+        return strcmp(c->op->name, "slice") == 0 && range_of(c->opts).step == 1 &&
+               same_shape(&held_in(other, c->first)->shape, &held_in(other, c->in[0])->shape);
+    if (then->op != c->op)
         return false;
-    if (c->derived || c->op->opts_bytes == 0 || same_fields(c->op, c->opts, twin->opts))
+    if (c->derived || c->op->opts_bytes == 0 || same_fields(c->op, c->opts, then->opts))
         return true;
     for (size_t i = 0; i < sizeof by_shape / sizeof by_shape[0]; i++)
         if (strcmp(c->op->name, by_shape[i]) == 0)
@@ -341,27 +399,61 @@ static bool means_the_same(const mica_onnx_import *im, const mica_onnx_recorded 
     if (strcmp(c->op->name, "slice") != 0)
         return false;
     int axis = ((const mica_slice_range_opts *)c->opts)->axis;
-    return same_elements(c->opts, twin->opts, twin_of(im, c->in[0])->shape.dim[axis]);
+    return same_elements(c->opts, then->opts, held_in(other, c->in[0])->shape.dim[axis]);
 }
 
 /* ---- Calls ---- */
 
-const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *c, mica_shape_opts *room)
+/* Why it is not right at the sizes of another import; NULL: it is. */
+static const char *call_difference(mica_onnx_import *im, const mica_onnx_import *other,
+                                   const mica_onnx_recorded *c, const void *opts)
+{
+    if (!agrees(im, other, c, opts))
+        return "a shape in the model is computed from its sizes";
+    return means_the_same(other, c) ? NULL : "an option of an operation is computed from the model's sizes";
+}
+
+void mica_onnx_check_call(mica_onnx_import *im, mica_onnx_recorded *c)
 {
     if (im->twin == NULL || im->fixed != NULL)
-        return c->opts;
-    if (agrees(im, c, c->opts)) {
-        if (!means_the_same(im, c))
-            im->fixed = "an option of an operation is computed from the model's sizes";
-        return c->opts;
+        return;
+    im->fixed = call_difference(im, im->twin, c, c->opts);
+    if (im->fixed == NULL || strcmp(c->op->name, "reshape") != 0 || twin_of(im, c->in[0]) == NULL ||
+        twin_of(im, c->first) == NULL)
+        return;
+    mica_shape_opts *opts = mica_onnx_memory(im->model, sizeof *opts);
+    if (opts == NULL) {
+        im->status = im->ctx->status;
+        return;
     }
-    if (strcmp(c->op->name, "reshape") == 0 && twin_of(im, c->in[0]) != NULL &&
-        twin_of(im, c->first) != NULL) {
-        *room = *(const mica_shape_opts *)c->opts;
-        reshape_by_input(im, c, room);
-        if (agrees(im, c, room))
-            return room;
+    *opts = *(const mica_shape_opts *)c->opts;
+    reshape_by_input(im, c, opts);
+    const char *fixed = call_difference(im, im->twin, c, opts);
+    if (fixed == NULL) {
+        im->fixed = NULL;
+        c->opts = opts;
     }
-    im->fixed = "a shape in the model is computed from its sizes";
-    return c->opts;
+}
+
+/* ---- Other imports ---- */
+
+const char *mica_onnx_other_graph(const mica_onnx_import *im, const mica_onnx_import *other)
+{
+    if (im->decisions != other->decisions)
+        return "a branch or a loop of the model depends on its sizes";
+    return im->count != other->count ? "the model's graph depends on its sizes" : NULL;
+}
+
+const char *mica_onnx_difference(mica_onnx_import *im, const mica_onnx_import *other)
+{
+    const char *why = mica_onnx_other_graph(im, other);
+    for (int i = 0; i < im->call_count && why == NULL; i++)
+        if (im->calls[i].needed)
+            why = call_difference(im, other, &im->calls[i], im->calls[i].opts);
+    for (mica_onnx_ref ref = 1; ref < im->count && why == NULL; ref++) {
+        const mica_onnx_held *held = mica_onnx_held_at(im, ref);
+        if (held->known && held->value != 0 && held->name == NULL && !is_part_in(im, other, ref))
+            why = computed;
+    }
+    return why;
 }

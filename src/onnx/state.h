@@ -60,14 +60,6 @@ typedef struct mica_onnx_frame {
 
 #define MICA_ONNX_PAGE 256 /* values */
 
-/* The sizes that an import is made for: sizes.c. */
-typedef enum mica_onnx_sizing {
-    MICA_ONNX_AS_SET,
-    MICA_ONNX_LESS,  /* by a little */
-    MICA_ONNX_LEAST, /* that is not a special case */
-    MICA_ONNX_HALF,  /* where those are too small for the model */
-} mica_onnx_sizing;
-
 typedef struct mica_onnx_import {
     mica_onnx *model;
     mica_context *ctx;
@@ -92,15 +84,19 @@ typedef struct mica_onnx_import {
     size_t folded;  /* bytes of constants that were computed */
     int entered;    /* calls that are in the net */
     int made_names; /* of constants without one */
-    mica_onnx_sizing sizing;
+    struct mica_onnx_chunk *chunks;      /* constants that are computed, unless sizes are as set */
+    int sizing;                          /* 0: sizes as set; others are smaller, each in its way (sizes.c) */
     uint64_t decisions;                  /* a hash of the branches taken, and of the turns of loops */
     bool named;                          /* some size of the net has a name */
     bool varies;                         /* some size of the net may be smaller in a step */
-    const struct mica_onnx_import *twin; /* an import with smaller sizes; NULL: none */
+    const struct mica_onnx_import *twin; /* the import with sizes a little smaller; NULL: none */
+    bool doubtful;                       /* what is so for this and the twin may not be so at other sizes */
     const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
     mica_status status;                  /* what ends the import at once: memory */
 } mica_onnx_import;
 
+/* For constants that are computed: the model's, or of an import that is dropped the import's. */
+void *mica_onnx_import_memory(mica_onnx_import *im, size_t bytes);
 /* A new value; 0 if memory is short (import->status). */
 mica_onnx_ref mica_onnx_hold(mica_onnx_import *im, const mica_onnx_held *held);
 static inline mica_onnx_held *mica_onnx_held_at(const mica_onnx_import *im, mica_onnx_ref ref)
@@ -142,14 +138,33 @@ bool mica_onnx_import_graph(mica_onnx_importing *n, const mica_onnx_graph *graph
 
 /* ---- Imports at other sizes (twin.c) ---- */
 
-/* The twin that an import is to be compared with, if its sizes may be smaller and the model can be imported so. */
-void mica_onnx_import_twin(mica_onnx_import *twin, mica_onnx_import *im);
-/* Ends an import: steps of other sizes than planned only where it has shown that they are right. */
-mica_status mica_onnx_settle_sizes(const mica_onnx_import *im);
+/* Imports the model, and compares that with imports at smaller sizes: steps of other sizes than planned only where it
+ * has shown that they are right. */
+mica_status mica_onnx_import_compared(mica_onnx_import *im);
 void mica_onnx_drop_import(mica_onnx_import *im);
+
+/* ---- Doubt (doubt.c) ---- */
+
+/* A value, beside its twin. */
+typedef enum mica_onnx_likeness {
+    MICA_ONNX_SAME,
+    MICA_ONNX_LONGER, /* a table of another shape, as Range makes it */
+    MICA_ONNX_OTHER,  /* other numbers, as Shape gives them; or not known in both */
+} mica_onnx_likeness;
+mica_onnx_likeness mica_onnx_in_twin(const mica_onnx_import *im, mica_onnx_ref ref);
+/* Whether a call on constants may round or limit numbers that follow from sizes. */
+void mica_onnx_doubt_folded(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
+                            mica_dtype to);
+/* The same of a node. */
+void mica_onnx_doubt_node(mica_onnx_importing *n);
 
 /* ---- Sizes (sizes.c) ---- */
 
+/* Whether no import before has all the same sizes as this one. */
+bool mica_onnx_sizing_is_new(const mica_onnx_import *im, int sizing);
+/* Why an import is not right at the sizes of another; NULL: it is. Other graphs cannot be compared. */
+const char *mica_onnx_other_graph(const mica_onnx_import *im, const mica_onnx_import *other);
+const char *mica_onnx_difference(mica_onnx_import *im, const mica_onnx_import *other);
 /* The number that stands for a symbol in the dims of an input; false: it was not set. */
 bool mica_onnx_symbol_size(mica_onnx_import *im, const char *symbol, mica_index *out);
 /* Whether the first axis of an input may be the batch: the model leaves it open, and gives it no other name. */
@@ -157,9 +172,9 @@ bool mica_onnx_may_be_batch(const mica_onnx_import *im, const mica_onnx_value *v
 /* A constant that enters the net as `value`: the value that is right at smaller sizes, too, the same one or its leading
  * part. Notes if there is none. */
 mica_value mica_onnx_sized_constant(mica_onnx_import *im, mica_onnx_ref ref, mica_value value);
-/* The options of a call that give the right shapes at smaller sizes, too: its own, or another reshape's in *room. Notes
- * if there are none. */
-const void *mica_onnx_check_call(mica_onnx_import *im, const mica_onnx_recorded *call, mica_shape_opts *room);
+/* Gives a call options by which it is right at smaller sizes, too: its own, or another reshape's. Notes if there are
+ * none. */
+void mica_onnx_check_call(mica_onnx_import *im, mica_onnx_recorded *call);
 
 /* Whether an axis is smaller in the twin. */
 bool mica_onnx_axis_varies(const mica_onnx_import *im, mica_onnx_ref ref, int axis);

@@ -1,8 +1,10 @@
-/* Imports at other sizes, for sizes.c to compare with. */
+/* An import and those that it is compared with (sizes.c): one at sizes a little smaller, and, if that leaves a doubt
+ * (doubt.c), others until one differs. These are compared with what has entered the net: one import for each. */
 #include "net/net.h"
+#include "onnx/pool.h"
 #include "onnx/state.h"
 
-static const char depends[] = "the model's graph depends on its sizes";
+#define MOST_SIZINGS 96 /* all: the last are sizes of 1 */
 
 void mica_onnx_drop_import(mica_onnx_import *im)
 {
@@ -11,27 +13,20 @@ void mica_onnx_drop_import(mica_onnx_import *im)
     mica_release(im->ctx, im->pages, (size_t)im->page_room * sizeof *im->pages);
     mica_release(im->ctx, im->calls, (size_t)im->call_room * sizeof *im->calls);
     mica_release(im->ctx, im->makers, (size_t)im->maker_room * sizeof *im->makers);
+    mica_onnx_release_chunks(im->ctx, &im->chunks);
 }
 
-/* Whether two imports have the same values, number by number. */
-static bool are_alike(const mica_onnx_import *a, const mica_onnx_import *b)
+/* With other sizes, into a net that nobody needs. To be dropped even if it fails. */
+static mica_status import_sized(mica_onnx_import *other, const mica_onnx_import *fresh, int sizing)
 {
-    return a->count == b->count && a->decisions == b->decisions;
-}
-
-/* The same with other sizes, into a net that nobody needs: see sizes.c. */
-static mica_status import_sized(mica_onnx_import *sized, const mica_onnx_import *im, mica_onnx_sizing sizing,
-                                const mica_onnx_import *twin)
-{
-    *sized = *im;
-    sized->sizing = sizing;
-    sized->twin = twin;
-    sized->status = mica_net_create(im->ctx, &sized->net);
-    if (sized->status == MICA_OK) {
-        mica_onnx_import_model(sized);
-        mica_net_destroy(sized->net);
+    *other = *fresh;
+    other->sizing = sizing;
+    other->status = mica_net_create(fresh->ctx, &other->net);
+    if (other->status == MICA_OK) {
+        mica_onnx_import_model(other);
+        mica_net_destroy(other->net);
     }
-    return sized->status;
+    return other->status;
 }
 
 /* Whether some size may be smaller. */
@@ -43,36 +38,28 @@ static bool sets_symbols(const mica_onnx_opts *opts)
     return false;
 }
 
-/* The twin, which has been compared with one of its own at low sizes. That cannot be where an operator becomes nothing
- * there, as the first ten of two do; but other branches or turns tell enough. */
-static mica_status import_less(mica_onnx_import *twin, const mica_onnx_import *im)
+/* Notes why the import is not right at some other sizes, of those that the model can be imported at. What the import
+ * itself left in the model stays. */
+static void compare_more(mica_onnx_import *im, const mica_onnx_import *fresh)
 {
-    mica_onnx_import low;
-    mica_status status = import_sized(&low, im, MICA_ONNX_LEAST, NULL);
-    if (status != MICA_OK && status != MICA_ERR_MEMORY) {
-        mica_onnx_drop_import(&low);
-        status = import_sized(&low, im, MICA_ONNX_HALF, NULL);
+    struct mica_onnx_start *starts = im->model->starts;
+    for (int sizing = 2; sizing < MOST_SIZINGS && im->fixed == NULL && im->status == MICA_OK; sizing++) {
+        mica_onnx_import other;
+        if (!mica_onnx_sizing_is_new(im, sizing))
+            continue;
+        mica_status status = import_sized(&other, fresh, sizing);
+        if (status == MICA_OK)
+            im->fixed = mica_onnx_difference(im, &other);
+        else if (status == MICA_ERR_MEMORY)
+            im->status = status;
+        mica_onnx_drop_import(&other);
     }
-    bool made = status == MICA_OK;
-    if (status != MICA_ERR_MEMORY)
-        status = import_sized(twin, im, MICA_ONNX_LESS, made ? &low : NULL);
-    if (made && twin->decisions != low.decisions)
-        twin->fixed = depends;
-    else if (made && twin->count != low.count)
-        twin->fixed = NULL;
-    twin->twin = NULL;
-    mica_onnx_drop_import(&low);
-    return status;
+    im->model->starts = starts;
+    im->model->problem_count = 0;
 }
 
-void mica_onnx_import_twin(mica_onnx_import *twin, mica_onnx_import *im)
-{
-    mica_status status = sets_symbols(im->opts) ? import_less(twin, im) : MICA_ERR_STATE;
-    im->twin = status == MICA_OK ? twin : NULL;
-    im->status = status == MICA_ERR_MEMORY ? status : MICA_OK;
-}
-
-mica_status mica_onnx_settle_sizes(const mica_onnx_import *im)
+/* Steps of other sizes than planned only where the import has shown that they are right. */
+static mica_status settle_sizes(const mica_onnx_import *im)
 {
     if (im->status != MICA_OK)
         return im->status;
@@ -81,8 +68,25 @@ mica_status mica_onnx_settle_sizes(const mica_onnx_import *im)
         return mica_net_fix_sizes(im->net, im->named
                                                ? "at a size of 1 there is no smaller one to compare with"
                                                : "the model has no named sizes");
-    if (im->twin == NULL || !are_alike(im, im->twin))
-        return mica_net_fix_sizes(im->net, depends);
-    const char *fixed = im->fixed != NULL ? im->fixed : im->twin->fixed;
-    return fixed != NULL ? mica_net_fix_sizes(im->net, fixed) : MICA_OK;
+    return im->fixed != NULL ? mica_net_fix_sizes(im->net, im->fixed) : MICA_OK;
+}
+
+mica_status mica_onnx_import_compared(mica_onnx_import *im)
+{
+    const mica_onnx_import fresh = *im;
+    mica_onnx_import twin = fresh;
+    mica_status status = sets_symbols(im->opts) ? import_sized(&twin, &fresh, 1) : MICA_ERR_STATE;
+    im->twin = status == MICA_OK ? &twin : NULL;
+    im->status = status == MICA_ERR_MEMORY ? status : MICA_OK;
+    if (im->status == MICA_OK)
+        mica_onnx_import_model(im);
+    const char *other = im->twin != NULL ? mica_onnx_other_graph(im, &twin)
+                                         : "the model cannot be imported at smaller sizes";
+    im->fixed = other != NULL ? other : im->fixed;
+    if (im->status == MICA_OK && im->doubtful && im->fixed == NULL)
+        compare_more(im, &fresh);
+    status = settle_sizes(im);
+    im->twin = NULL;
+    mica_onnx_drop_import(&twin);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "io/quote.h"
 #include "net/net.h"
+#include "onnx/pool.h"
 #include "onnx/state.h"
 
 /* Constants that are computed take memory that no plan tells of; no real model needs more than a few times its size. */
@@ -13,6 +14,11 @@
 #define NAME_NUMBER   16
 
 /* ---- Values ---- */
+
+void *mica_onnx_import_memory(mica_onnx_import *im, size_t bytes)
+{
+    return mica_onnx_memory_in(im->ctx, im->sizing == 0 ? &im->model->chunks : &im->chunks, bytes);
+}
 
 /* Another page, behind the last. */
 static bool add_page(mica_onnx_import *im)
@@ -82,6 +88,7 @@ const mica_tensor *mica_onnx_known(mica_onnx_importing *n, mica_onnx_ref ref, co
     const mica_onnx_held *held = held_of(n, ref);
     if (n->failed)
         return NULL;
+    n->sized = n->sized || (n->import->twin != NULL && mica_onnx_in_twin(n->import, ref) != MICA_ONNX_SAME);
     if (held->known)
         return &held->shape;
     char reason[MICA_ERROR_TEXT], names[400];
@@ -246,7 +253,7 @@ static mica_onnx_ref run_now(mica_onnx_importing *n, call *c)
         return 0;
     for (int k = 0; k < outs_of(c); k++) {
         size_t each = mica_tensor_bytes(&c->outs[k]);
-        c->outs[k].data = mica_onnx_memory(im->model, each > 0 ? each : 1);
+        c->outs[k].data = mica_onnx_import_memory(im, each > 0 ? each : 1);
         if (c->outs[k].data == NULL) {
             im->status = im->ctx->status;
             n->failed = true;
@@ -263,7 +270,10 @@ static mica_onnx_ref run_now(mica_onnx_importing *n, call *c)
         status = mica_workspace_reserve(im->ctx, scratch);
     if (status == MICA_OK)
         status = mica_op_run(im->ctx, c->op, outs, c->tensors, c->count, c->opts);
-    return status == MICA_OK ? hold_outputs(n, c, true) : mica_onnx_bad(n, "%s", mica_error(im->ctx));
+    if (status != MICA_OK)
+        return mica_onnx_bad(n, "%s", mica_error(im->ctx));
+    mica_onnx_doubt_folded(im, c->op, c->ins, c->count, c->outs[0].dtype);
+    return hold_outputs(n, c, true);
 }
 
 static mica_onnx_ref add_call(mica_onnx_importing *n, const call *c)

@@ -72,12 +72,11 @@ static bool read_padding(mica_onnx_importing *n, mica_onnx_windows *w)
 static mica_index windows_along(const mica_onnx_windows *w, int k)
 {
     mica_index room = w->size[k] + w->before[k] + w->after[k] - reach_of(w, k);
+    room += w->ceil_mode ? w->stride[k] - 1 : 0;
     if (room < 0)
         return 0;
-    if (!w->ceil_mode)
-        return room / w->stride[k] + 1;
-    mica_index count = (room + w->stride[k] - 1) / w->stride[k] + 1;
-    return (count - 1) * w->stride[k] >= w->size[k] + w->before[k] ? count - 1 : count;
+    mica_index count = room / w->stride[k] + 1;
+    return w->ceil_mode && (count - 1) * w->stride[k] >= w->size[k] + w->before[k] ? count - 1 : count;
 }
 
 bool mica_onnx_read_windows(mica_onnx_importing *n, mica_onnx_windows *w, const mica_tensor *x,
@@ -199,8 +198,8 @@ bool mica_onnx_table_make(mica_onnx_importing *n, mica_onnx_table *t, mica_index
     if (out < 0 || taps < 0 || __builtin_mul_overflow(out, taps > 0 ? taps : 1, &count) || count > MOST_TABLE)
         return mica_onnx_unsupported(n, "%td sums of %td elements along an axis", out, taps) != 0;
     *t = (mica_onnx_table){.out = out, .taps = taps};
-    t->index = mica_onnx_memory(n->import->model, (size_t)(count > 0 ? count : 1) * sizeof *t->index);
-    t->weight = mica_onnx_memory(n->import->model, (size_t)(count > 0 ? count : 1) * sizeof *t->weight);
+    t->index = mica_onnx_import_memory(n->import, (size_t)(count > 0 ? count : 1) * sizeof *t->index);
+    t->weight = mica_onnx_import_memory(n->import, (size_t)(count > 0 ? count : 1) * sizeof *t->weight);
     if (t->index == NULL || t->weight == NULL) {
         n->import->status = n->import->ctx->status;
         n->failed = true;
@@ -226,6 +225,7 @@ void mica_onnx_table_put(mica_onnx_table *t, mica_index row, mica_index index, d
 
 mica_onnx_ref mica_onnx_sum_taps(mica_onnx_importing *n, mica_onnx_ref x, int axis, const mica_onnx_table *t)
 {
+    mica_onnx_doubt_axis(n, x, axis);
     mica_tensor table = {.dtype = MICA_I32, .rank = 2, .dim = {t->out, t->taps}, .stride = {t->taps, 1}};
     table.data = t->index;
     mica_onnx_ref index = mica_onnx_constant(n, &table);

@@ -35,14 +35,13 @@ mica_index mica_max_pool_size(mica_index size, int axis, const mica_max_pool_opt
         return -1;
     mica_index reach = 0, padded = 0;
     if (__builtin_mul_overflow(kernel - 1, dilation, &reach) || __builtin_add_overflow(reach, 1, &reach) ||
-        before >= reach || after >= reach || __builtin_add_overflow(size, before + after, &padded) ||
-        padded < reach)
+        before >= reach || after >= reach || __builtin_add_overflow(size, before + after, &padded))
         return -1;
     mica_index room = padded - reach;
-    if (!opts->ceil_mode)
-        return room / stride + 1;
-    mica_index count = room / stride + (room % stride != 0) + 1;
-    return (count - 1) * stride >= size + before ? count - 1 : count;
+    if (room <= (opts->ceil_mode ? -stride : -1))
+        return -1;
+    mica_index count = room < 0 ? 1 : room / stride + (opts->ceil_mode && room % stride != 0) + 1;
+    return opts->ceil_mode && (count - 1) * stride >= size + before ? count - 1 : count;
 }
 
 /* The last axes of `wide` and `narrow` are those of planes, all others are the same. */

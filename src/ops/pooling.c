@@ -40,9 +40,10 @@ mica_index mica_pooling_size(mica_index size, int axis, const mica_pooling_opts 
     mica_index dilation = or_default(opts->dilation[axis], 1), pad = opts->pad[axis];
     mica_index stride = or_default(opts->stride[axis], opts->kernel[axis]);
     mica_index room = size + 2 * pad - (opts->kernel[axis] - 1) * dilation - 1;
+    room += opts->ceil_mode ? stride - 1 : 0; /* one window may be larger than all there is, as in PyTorch */
     if (room < 0)
         return -1;
-    mica_index out = (opts->ceil_mode ? room + stride - 1 : room) / stride + 1;
+    mica_index out = room / stride + 1;
     return opts->ceil_mode && (out - 1) * stride >= size + pad ? out - 1 : out;
 }
 

@@ -102,7 +102,8 @@ static void build(mica_context *ctx, mica_onnx *model, bool train)
     mica_net *net;
     int count = shapes_of(ctx, model, sets, shapes);
     INSIST(mica_net_create(ctx, &net) == MICA_OK);
-    if (mica_onnx_build(model, net, &(mica_onnx_opts){sets, count, train}) == MICA_OK)
+    if (mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = count, .train = train}) ==
+        MICA_OK)
         (train ? learn : run)(ctx, model, net);
     for (int i = 0; i < mica_onnx_problems(model); i++) {
         mica_onnx_problem p;

@@ -77,7 +77,7 @@ static attack_end run(mica_onnx *model, mica_net *net)
     return ATTACK_RAN;
 }
 
-static attack_end build(mica_context *ctx, mica_onnx *model)
+static attack_end build(mica_context *ctx, mica_onnx *model, bool train)
 {
     mica_onnx_set sets[MOST_INPUTS];
     mica_tensor shapes[MOST_INPUTS];
@@ -86,8 +86,9 @@ static attack_end build(mica_context *ctx, mica_onnx *model)
     (void)mica_onnx_describe(model);
     int count = shapes_of(ctx, model, sets, shapes);
     CHECK(mica_net_create(ctx, &net) == MICA_OK);
-    if (mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = count}) == MICA_OK)
-        end = run(model, net);
+    if (mica_onnx_build(model, net, &(mica_onnx_opts){.sets = sets, .count = count, .train = train}) ==
+        MICA_OK)
+        end = train ? ATTACK_BUILT : run(model, net);
     for (int i = 0; i < mica_onnx_problems(model); i++) {
         mica_onnx_problem p;
         CHECK(mica_onnx_problem_at(model, &p, i) == MICA_OK && p.node != NULL && p.type != NULL &&
@@ -111,7 +112,9 @@ attack_end attack(mica_context *ctx, const unsigned char *bytes, size_t size)
     mica_status status = mica_onnx_over(ctx, &model, copy, size, "attack");
     CHECK((status == MICA_OK) == (model != NULL));
     if (model != NULL)
-        end = build(ctx, model);
+        end = build(ctx, model, false);
+    if (model != NULL)
+        (void)build(ctx, model, true);
     mica_onnx_close(model);
     if (workspace == mica_workspace_bytes(ctx)) /* folding may have let it grow */
         CHECK(mica_context_heap(ctx).live_bytes == live);

@@ -12,8 +12,8 @@ typedef enum attack_end { ATTACK_REFUSED, ATTACK_UNSUPPORTED, ATTACK_BUILT, ATTA
 /* A context that gives at most 64 MiB at once: a model of a few bytes must not ask for more and get it. */
 mica_context *attack_context(void);
 
-/* Opens, describes, builds, compiles and, if it is small, runs; sizes that are open are 2. How far that went; the
- * context has the error. Everything is released. */
+/* Opens, describes, builds, compiles and, if it is small, runs, and builds for training; sizes that are open are 2. How
+ * far that went; the context has the error. Everything is released. */
 attack_end attack(mica_context *ctx, const unsigned char *bytes, size_t size);
 /* The same of a message, which is freed. */
 attack_end attack_with(mica_context *ctx, proto model);

@@ -12,8 +12,9 @@ static const mica_onnx_operator *const families[] = {
 };
 
 static const char *const input_sets[] = {
-    "",        "x",   "x x",           "x x x",           "i", "x i",   "x i i", "i i i", "x c", "x c c c",
-    "x s s s", "- x", "c c c c c c c", "x x x x x x x x", "b", "b x x", "x e",   "e e"};
+    "",      "x",       "x x",     "x x x", "i", "x i",           "x i i",           "i i i",
+    "x c",   "x c c c", "x s s s", "- x",   "c", "c c c c c c c", "x x x x x x x x", "b",
+    "b x x", "x e",     "e e"};
 enum { INPUT_SETS = sizeof input_sets / sizeof input_sets[0], ATTRIBUTE_SETS = 7 };
 
 static const char *const attribute_names[] = {"axis",

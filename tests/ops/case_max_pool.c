@@ -40,6 +40,10 @@ static mica_index draw_axis(op_call *c, test_random *r, int k, mica_index *size)
     long reach = (kernel - 1) * dilation + 1;
     long before = test_int(r, 0, (int)reach - 1), after = test_int(r, 0, (int)reach - 1);
     *size = c->large ? test_int(r, 12, 16) : test_int(r, 0, 5) + reach;
+    if (c->i[CEIL] != 0 && test_chance(r, 20)) { /* one window, larger than all there is */
+        *size = reach - before - after - test_int(r, 0, (int)stride - 1);
+        *size = *size < 1 ? 1 : *size;
+    }
     c->i[KERNEL + k] = kernel == 1 && test_chance(r, 50) ? 0 : kernel;
     c->i[STRIDE + k] = stride == 1 && test_chance(r, 50) ? 0 : stride;
     c->i[DILATION + k] = dilation == 1 && test_chance(r, 50) ? 0 : dilation;

@@ -39,6 +39,10 @@ static mica_index draw_axis(op_call *c, test_random *r, int k, bool dilate, mica
     c->i[STRIDE + k] = test_chance(r, 50) && stride == kernel ? 0 : stride;
     c->i[PAD + k] = pad;
     c->i[DILATION + k] = dilation == 1 && test_chance(r, 50) ? 0 : dilation;
+    if (c->i[CEIL] != 0 && test_chance(r, 20)) { /* one window, larger than all there is */
+        *size = extent - 2 * pad - test_int(r, 0, (int)stride - 1);
+        *size = *size < 1 ? 1 : *size;
+    }
     long room = *size + 2 * pad - extent, out = room / stride + 1;
     if (c->i[CEIL] != 0) {
         out = (room + stride - 1) / stride + 1;

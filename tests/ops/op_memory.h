@@ -8,6 +8,8 @@ typedef struct op_storage {
     unsigned char *bytes, *before; /* before: as it was at op_keep */
     bool *element;                 /* whether a byte belongs to an element of the tensor */
     size_t size;
+    void *pages; /* that the bytes are the end of; NULL: they are from the heap */
+    size_t mapped;
 } op_storage;
 
 typedef struct op_memory {

@@ -7,6 +7,7 @@
  *       prepare=no                   weights are not prepared when the net is bound
  *       train=KIND:LR                training, by sgd (momentum 0.9), or adam
  *       loss=KIND:OUTPUT             cross_entropy or mse of that output; the input "target" is added
+ *   size NAME N                    a size of the steps that follow; inputs are written again after it
  *   write NAME FILE                keeps the bytes of a file, which every run then writes to that input
  *   run                            one forward: "ok" and its heap calls
  *   step                           one training step: "ok", the loss, heap calls
@@ -200,6 +201,9 @@ static bool keep_input(driver *d, const char *name, const char *path)
         in->bytes = malloc(mica_tensor_bytes(&in->tensor) + 1);
         d->count++;
     }
+    if (in != NULL &&
+        mica_net_tensor(d->net, &in->tensor, name) != MICA_OK) /* it may be smaller than at first */
+        return no(mica_error(d->ctx));
     FILE *file = in != NULL && in->bytes != NULL ? fopen(path, "rb") : NULL;
     if (file == NULL)
         return no("no such file");
@@ -207,6 +211,14 @@ static bool keep_input(driver *d, const char *name, const char *path)
     fclose(file);
     if (got != wanted)
         return no("the file has another size");
+    printf("ok\n");
+    return true;
+}
+
+static bool set_size(driver *d, const char *name, const char *size)
+{
+    if (mica_net_set_size(d->net, name, strtol(size, NULL, 10)) != MICA_OK)
+        return no(mica_error(d->ctx));
     printf("ok\n");
     return true;
 }
@@ -376,6 +388,8 @@ static bool answer(driver *d, char *line)
         return list_parameters(d, first);
     if (second == NULL)
         return no("an argument is missing");
+    if (strcmp(verb, "size") == 0)
+        return set_size(d, first, second);
     if (strcmp(verb, "write") == 0)
         return keep_input(d, first, second);
     if (strcmp(verb, "carry") == 0)

@@ -1,0 +1,123 @@
+/* What a comparison with one twin may miss. A number that follows from a size by sums and products differs in the twin,
+ * or is the same at all sizes. One that is rounded (a third of a length) or limited (at most 4) may be the same in
+ * both, or follow a size in both, but not elsewhere; and so may a condition. Where numbers that differ in the twin meet
+ * anything but what is known to keep them exact, the import is doubtful, and is compared at more sizes (twin.c). */
+#include <string.h>
+
+#include "onnx/state.h"
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+#define IS_ONE_OF(name, names) is_one_of(name, names, sizeof names / sizeof names[0])
+
+mica_onnx_likeness mica_onnx_in_twin(const mica_onnx_import *im, mica_onnx_ref ref)
+{
+    if (ref >= im->twin->count)
+        return MICA_ONNX_OTHER;
+    const mica_onnx_held *held = mica_onnx_held_at(im, ref), *twin = mica_onnx_held_at(im->twin, ref);
+    const mica_tensor *x = &held->shape, *y = &twin->shape;
+    if (!held->known || !twin->known || x->dtype != y->dtype)
+        return MICA_ONNX_OTHER;
+    if (!mica_tensor_same_shape(x, y))
+        return MICA_ONNX_LONGER;
+    size_t bytes = mica_tensor_bytes(x);
+    return bytes == 0 || x->data == y->data || memcmp(x->data, y->data, bytes) == 0 ? MICA_ONNX_SAME
+                                                                                    : MICA_ONNX_OTHER;
+}
+
+static bool is_whole(mica_dtype dtype) { return dtype == MICA_I64 || dtype == MICA_I32; }
+
+/* Their difference at place i is the same in the twin. */
+static bool is_as_far(const mica_onnx_import *im, const mica_onnx_ref *ins, size_t i)
+{
+    int64_t far[2];
+    for (int t = 0; t < 2; t++) {
+        const mica_onnx_import *in = t == 0 ? im : im->twin;
+        const int64_t *a = mica_onnx_held_at(in, ins[0])->shape.data,
+                      *b = mica_onnx_held_at(in, ins[1])->shape.data;
+        far[t] = (int64_t)((uint64_t)a[i] - (uint64_t)b[i]);
+    }
+    return far[0] == far[1];
+}
+
+/* Whether numbers that are compared are equal at all sizes or at none. -1 in a shape stands for an axis, and is looked
+ * for, as 0 may be: no size is that. Others may be met at any. */
+static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, unsigned others)
+{
+    const mica_tensor *a = &mica_onnx_held_at(im, ins[0])->shape, *b = &mica_onnx_held_at(im, ins[1])->shape;
+    const mica_tensor *constant = others == 1 ? b : a;
+    bool never = a->dtype == MICA_I64, both = others == 3;
+    for (int i = 0; i < 2 && both; i++)
+        never = never && mica_tensor_same_shape(a, b) && ins[i] < im->twin->count &&
+                mica_onnx_held_at(im->twin, ins[i])->known;
+    for (size_t i = 0; never && i < mica_tensor_count(constant); i++)
+        never = both ? is_as_far(im, ins, i) : ((const int64_t *)constant->data)[i] <= 0;
+    return never;
+}
+
+/* Of an operation on numbers that differ; bit i of `others`: input i does. */
+static bool is_exact(const mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, unsigned others,
+                     mica_dtype to)
+{
+    static const char *const sums[] = {"add", "sub", "mul", "neg", "sum", "prod"};
+    static const char *const by_index[] = {"take", "gather"};
+    const mica_tensor *first = &mica_onnx_held_at(im, ins[0])->shape;
+    if (strcmp(op->family, "shape") == 0)
+        return !IS_ONE_OF(op->name, by_index) || (others & ~1u) == 0;
+    if (strcmp(op->name, "copy") == 0)
+        return first->dtype == to || (is_whole(first->dtype) && (is_whole(to) || to == MICA_F32));
+    if (strcmp(op->name, "where") == 0)
+        return (others & 1u) == 0;
+    return is_whole(first->dtype) && IS_ONE_OF(op->name, sums);
+}
+
+/* Of tables that are longer than their twins: an element follows from those at its place. */
+static bool is_by_element(const mica_op *op)
+{
+    static const char *const families[] = {"shape", "copy", "elementwise", "bits", "compare", "activation"};
+    return IS_ONE_OF(op->family, families);
+}
+
+void mica_onnx_doubt_folded(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
+                            mica_dtype to)
+{
+    unsigned others = 0, longer = 0;
+    for (int i = 0; i < count && im->twin != NULL; i++) {
+        mica_onnx_likeness likeness = ins[i] != 0 ? mica_onnx_in_twin(im, ins[i]) : MICA_ONNX_SAME;
+        others |= likeness == MICA_ONNX_OTHER ? 1u << i : 0u;
+        longer |= likeness == MICA_ONNX_LONGER ? 1u << i : 0u;
+    }
+    if (others != 0 && (strcmp(op->name, "eq") == 0 || strcmp(op->name, "ne") == 0)) {
+        if (im->fixed == NULL && !never_meet(im, ins, others)) /* no other sizes would tell of that one */
+            im->fixed = "the model asks whether a size is a certain number";
+        return;
+    }
+    if ((others != 0 && (op->family == NULL || !is_exact(im, op, ins, others, to))) ||
+        (longer != 0 && (op->family == NULL || !is_by_element(op))))
+        im->doubtful = true;
+}
+
+void mica_onnx_doubt_node(mica_onnx_importing *n)
+{
+    /* What takes numbers as they are. Branches and turns are compared as such, and Slice and Range look themselves. */
+    static const char *const exact[] = {"Reshape", "Expand", "ConstantOfShape", "Tile",     "Slice", "Range",
+                                        "If",      "Loop",   "Squeeze",         "Unsqueeze"};
+    if (n->sized && !IS_ONE_OF(n->node->type, exact))
+        n->import->doubtful = true;
+}
+
+void mica_onnx_doubt_numbers(mica_onnx_importing *n)
+{
+    n->import->doubtful = n->import->doubtful || n->sized;
+}
+
+void mica_onnx_doubt_axis(mica_onnx_importing *n, mica_onnx_ref ref, int axis)
+{
+    if (mica_onnx_axis_varies(n->import, ref, axis))
+        n->import->doubtful = true;
+}
