@@ -234,7 +234,8 @@ static bool is_bare(const mica_gemm_strip *s)
 
 VF_INLINE void ask(asking *ahead)
 {
-    __builtin_prefetch((const void *)ahead->next, 0, 2);
+    const void *line = (const void *)ahead->next; /* NOLINT(performance-no-int-to-ptr): it is not read by */
+    __builtin_prefetch(line, 0, 2);
     ahead->next += LINE_BYTES;
     if (ahead->next == ahead->end) {
         ahead->next += ahead->gap;

@@ -97,8 +97,10 @@ VF_INLINE void fetch_pairs(const float *p, ptrdiff_t width)
     enum { AHEAD = 512 * sizeof(float), LINE = 64, ALL = 2 * VF_LANES * sizeof(float) };
     const uintptr_t at = (uintptr_t)p, below = at + (uintptr_t)width * sizeof(float);
     for (uintptr_t i = AHEAD; VF_LANES > 1 && i < AHEAD + ALL; i += LINE) {
+        /* NOLINTBEGIN(performance-no-int-to-ptr): nothing is read by these pointers */
         __builtin_prefetch((const void *)(at + i));
         __builtin_prefetch((const void *)(below + i));
+        /* NOLINTEND(performance-no-int-to-ptr) */
     }
 #else
     (void)p;
