@@ -128,7 +128,11 @@ static void one_hot(mica_onnx_writing *c)
         int axis;
         mica_index depth;
     } *o = c->opts;
-    mica_onnx_put(c, OUT(0), "OneHot", TERMS(IN(0), mica_onnx_put_int(c, o->depth), IN(1)),
+    /* onnxruntime has it with both of one type only */
+    bool narrow = c->in[0]->dtype == MICA_I32 && o->depth <= INT32_MAX;
+    mica_onnx_term depth = narrow ? mica_onnx_put_scalar(c, MICA_I32, (double)o->depth)
+                                  : mica_onnx_put_int(c, o->depth);
+    mica_onnx_put(c, OUT(0), "OneHot", TERMS(IN(0), depth, IN(1)),
                   ATTRS(mica_onnx_int_attr("axis", o->axis)));
 }
 

@@ -42,9 +42,9 @@ static void forget(ends *e)
 static void write_npy(const char *folder, const char *name, const char *what, int number,
                       const mica_tensor *t)
 {
-    static const char *const codes[] = {"f4", "f8", "f2", "b1", "i8", "i4", "i2", "i1", "u1"};
+    static const char *const codes[] = {"f4", "f8", "f2", "b1", "i8", "i4", "i2", "i1", "u1", "u2"};
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F64, MICA_F16, MICA_BOOL, MICA_I64,
-                                        MICA_I32, MICA_I16, MICA_I8,  MICA_U8};
+                                        MICA_I32, MICA_I16, MICA_I8,  MICA_U8,   MICA_U16};
     char path[600], header[300], shape[128] = "";
     const char *code = "V2";
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
