@@ -193,10 +193,11 @@ static int run(int argc, char **argv)
     for (int i = 0; i < given && code == EXIT_OK; i++) {
         size_t before = list.count;
         if (!folders_find(&list, argv[i]))
-            code = verb_error(&verb_check, EXIT_FILE, "%s: %s", argv[i],
-                              is_regular(argv[i])
-                                  ? "this is a file: give a folder with model.onnx and test_data_set_0 in it"
-                                  : "cannot read this folder");
+            code = verb_error(
+                &verb_check, EXIT_FILE, "%s: %s", argv[i],
+                is_regular(argv[i])
+                    ? "this is a file: give a folder that contains model.onnx and test_data_set_0"
+                    : "cannot read this folder");
         else if (list.count == before)
             code = verb_error(&verb_check, EXIT_FILE, "%s: no model.onnx in it or in folders below", argv[i]);
     }

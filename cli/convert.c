@@ -304,13 +304,13 @@ static void tell_normalization(const job *j)
         if (s.table != NULL)
             fprintf(
                 stderr,
-                "mica convert: the net was trained on rows of a table; %s takes them as Mica encodes them (mica info "
-                "%s\n  lists the columns), and what it predicts has mean 0 and deviation 1 where it is a number\n",
+                "mica convert: the net was trained on rows of a table; %s expects them as Mica encodes them (mica "
+                "info %s\n  lists the columns), and predicts numbers with mean 0 and standard deviation 1\n",
                 j->to, j->from);
         if (n->channels > 0) {
             fprintf(
                 stderr,
-                "mica convert: the net was trained on normalized inputs, and %s does not normalize: give it\n"
+                "mica convert: the net was trained on normalized inputs, but %s does not normalize: feed it\n"
                 "  (x * %.6g - mean) / deviation",
                 j->to, (double)n->scale);
             put_some("mean", n->mean, n->channels);

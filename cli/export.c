@@ -375,8 +375,9 @@ static void tell_left_out(const job *j)
     mica_onnx_value out;
     for (int i = 0; model != NULL && !j->set->shared.quiet && i < mica_onnx_outputs(model); i++)
         if (mica_onnx_output(model, &out, i) == MICA_OK && i == 0 && mica_onnx_outputs(model) > 1)
-            fprintf(stderr, "mica export: %s_output() is the model's first output, \"%s\"; it leaves out",
-                    j->name, out.name);
+            fprintf(stderr,
+                    "mica export: %s_output() is the model's first output, \"%s\"; not exported:", j->name,
+                    out.name);
         else if (i > 0)
             fprintf(stderr, "%s \"%s\"%s", i > 1 ? "," : "", out.name,
                     i + 1 == mica_onnx_outputs(model) ? "\n" : "");

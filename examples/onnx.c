@@ -1,5 +1,5 @@
-/* An ONNX model in a program: onnx MODEL.onnx [BATCH] says what memory it takes, runs it on made-up inputs, and prints
- * the first values of each output. Without arguments it says so.
+/* An ONNX model in a program: onnx MODEL.onnx [BATCH] prints how much memory it takes, runs it on made-up inputs, and
+ * prints the first values of each output. Without arguments it prints its usage.
  *
  *     mica convert lenet lenet.onnx         or torch.onnx.export(model, inputs, "lenet.onnx", ...)
  *     onnx lenet.onnx 8 */
@@ -43,7 +43,7 @@ static mica_status load(runner *r, const char *path, mica_index batch)
     return mica_net_bind(r->net, NULL, 0);
 }
 
-/* Here a program writes what it has measured. Before each run: a run overwrites its inputs. */
+/* A real program writes its own data here. Before each run: a run overwrites its inputs. */
 static mica_status fill(const runner *r)
 {
     mica_status status = MICA_OK;
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         status = print_outputs(&r);
     if (status != MICA_OK)
         fprintf(stderr, "onnx: %s\n", mica_error(r.ctx));
-    mica_net_destroy(r.net); /* before the model: its weights are lent from there */
+    mica_net_destroy(r.net); /* before the model, whose weights it uses */
     mica_onnx_close(r.model);
     mica_context_destroy(r.ctx);
     return status == MICA_OK ? 0 : 1;

@@ -46,7 +46,7 @@ int sample_match(const verb *v, const mica_tensor *wanted, const char *what, con
     return verb_error(v, EXIT_FILE, "the input of %s is %s, a sample of %s is %s: %s", what,
                       sample_text(wanted).text, from, sample_text(given).text,
                       last ? "put the channels first, x.transpose(0, 3, 1, 2) in NumPy"
-                           : "the axes are in another order");
+                           : "the axes are in a different order");
 }
 
 /* ---- The net ---- */
@@ -161,7 +161,7 @@ static int match_samples(const data *d, const char *spec, const verb *v, const n
                               elements_each(&ends->target), spec, elements_each(&set->targets),
                               (set->targets.dtype == MICA_F32 || set->targets.dtype == MICA_F64) &&
                                       elements_each(&set->targets) == 1
-                                  ? " (class numbers must be integers)"
+                                  ? " (class labels must be integers)"
                                   : "");
     }
     return EXIT_OK;
@@ -205,6 +205,7 @@ int data_match(const data *d, const char *spec, const verb *v, const net_ends *e
     if (d->class_count > info->classes)
         return verb_error(v, EXIT_FILE, "%s has %td classes, %s has %lld%s", what, info->classes, spec,
                           (long long)d->class_count,
-                          d->class_names == NULL ? ": its largest label plus 1, as labels count from 0" : "");
+                          d->class_names == NULL ? ": its largest label plus 1, since labels start at 0"
+                                                 : "");
     return EXIT_OK;
 }

@@ -210,7 +210,7 @@ static int check_inputs(const prediction *p)
                                        : wanted;
     if (given != wanted)
         return verb_error(&verb_run, EXIT_FILE, "an input has %zu values, the net takes %zu", given, wanted);
-    return p->inputs.count > 0 ? sample_match(&verb_run, &x, "the net", &p->inputs.inputs, "what is given")
+    return p->inputs.count > 0 ? sample_match(&verb_run, &x, "the net", &p->inputs.inputs, "the data")
                                : EXIT_OK;
 }
 

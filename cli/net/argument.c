@@ -31,13 +31,13 @@ const char *foreign_model(const char *path)
         const char *suffix, *advice;
     } kinds[] = {
 #define PYTORCH \
-    "a file of PyTorch, most likely: export the model as ONNX, torch.onnx.export(model, inputs, \"model.onnx\")"
+    "probably a PyTorch file: export the model to ONNX with torch.onnx.export(model, inputs, \"model.onnx\")"
         {".pt", PYTORCH},    {".pth", PYTORCH},      {".ckpt", PYTORCH},
 #undef PYTORCH
-#define TENSORFLOW "a file of TensorFlow, most likely: tf2onnx makes ONNX of it"
+#define TENSORFLOW "probably a TensorFlow file: convert it to ONNX with tf2onnx"
         {".h5", TENSORFLOW}, {".keras", TENSORFLOW}, {".tflite", TENSORFLOW}, {".pb", TENSORFLOW},
 #undef TENSORFLOW
-#define PICKLE "a Python object, most likely: export the model as ONNX (scikit-learn's with skl2onnx)"
+#define PICKLE "probably a Python object: export the model to ONNX (from scikit-learn with skl2onnx)"
         {".pkl", PICKLE},    {".pickle", PICKLE},    {".joblib", PICKLE},
 #undef PICKLE
     };

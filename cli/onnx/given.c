@@ -188,7 +188,7 @@ static void hint_at_sizes(char *text, size_t size, const given *g)
     if (at > 0)
         (void)snprintf(text, size, "\n%s: %s",
                        differ ? "The inputs disagree on a size"
-                              : "The model may have been exported for other sizes than",
+                              : "The model may have been exported for sizes other than these",
                        sizes + 2);
 }
 

@@ -114,9 +114,8 @@ static int take_file(given *g, const verb *v, int number, const char *path, give
         return EXIT_OK;
     char name[32];
     if ((!is_float(loaded->tensor.dtype) || !is_float(in->dtype)) && !widens(loaded->tensor.dtype, in->dtype))
-        return verb_error(v, EXIT_FILE,
-                          "%s is of %s: the model's input \"%s\" is of %s. Save x.astype(\"%s\")", path,
-                          mica_dtype_name(loaded->tensor.dtype), in->name, in->type,
+        return verb_error(v, EXIT_FILE, "%s is %s: the model's input \"%s\" is %s. Save x.astype(\"%s\")",
+                          path, mica_dtype_name(loaded->tensor.dtype), in->name, in->type,
                           numpy_name(name, sizeof name, in->type));
     mica_tensor *t = &g->value[number];
     if (mica_tensor_init(g->ctx, t, NULL, in->dtype, t->rank, loaded->tensor.dim) != MICA_OK)

@@ -73,8 +73,8 @@ MICA_API void mica_int8_pack_weights(mica_int8 *q, bool pack);
 
 /* Builds the new net into an empty one. */
 MICA_API mica_status mica_int8_build(mica_int8 *q, mica_net *out);
-/* Sets the weights of the new net from those of the first. Both must be bound. After an error, as where a weight is no
- * number, the new net is as it was. */
+/* Sets the weights of the new net from those of the first. Both must be bound. After an error, such as a weight that
+ * is not finite, the new net is unchanged. */
 MICA_API mica_status mica_int8_weights_set(mica_int8 *q, mica_net *out);
 /* The value of the new net that corresponds to one of the first, or 0 if there is none; and its scale, 0 if it is f32,
  * as outputs are. `scale` may be NULL. */

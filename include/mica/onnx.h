@@ -72,8 +72,8 @@ typedef struct mica_onnx_opts {
     int count;
     /* Weights are learned. Otherwise they are lent, and whatever depends on them alone is computed once. */
     bool train;
-    /* With train: no step will train them. Weights are values under their names all the same, but operations are those
-     * of inference even where they give some weight no gradient: mica convert. */
+    /* With train: weights are still values under their names, but no step will train them, so operations are those of
+     * inference, even if they give some weights no gradient. For mica convert. */
     bool frozen;
     /* QuantizeLinear and DequantizeLinear round floats, as the standard defines them. Otherwise what is between them
      * is computed in int8 where possible. Implied by training. */
@@ -99,8 +99,8 @@ MICA_API mica_status mica_onnx_problem_at(const mica_onnx *model, mica_onnx_prob
 
 /* ---- Writing ---- */
 
-/* Of files that are written, with IR version 8. Types of elements that came later need more: floats of 8 bits opset 19
- * and IR 9, integers of 4 bits opset 21 and IR 10, floats of 4 bits opset 23 and IR 11. */
+/* Of files that are written, with IR version 8. Element types that came later need newer versions: 8-bit floats
+ * opset 19 and IR 9, 4-bit integers opset 21 and IR 10, 4-bit floats opset 23 and IR 11. */
 #define MICA_ONNX_OPSET 17
 
 typedef struct mica_onnx_write_opts {

@@ -94,7 +94,7 @@ void mica_onnx_doubt_folded(mica_onnx_import *im, const mica_op *op, const mica_
     }
     if (others != 0 && (strcmp(op->name, "eq") == 0 || strcmp(op->name, "ne") == 0)) {
         if (im->fixed == NULL && !never_meet(im, ins, others)) /* no other sizes would tell of that one */
-            im->fixed = "the model asks whether a size is a certain number";
+            im->fixed = "the model tests a size for equality";
         return;
     }
     if ((others != 0 && (op->family == NULL || !is_exact(im, op, ins, others, to))) ||

@@ -44,7 +44,7 @@ complains "--set is for ONNX models"
 
 # A wrong input: what it is, what was expected, what to do.
 ends 3 run "$folder/mlp.onnx" "$folder/bytes.npy"
-complains 'is of u8: the model'"'"'s input "x" is of FLOAT. Save x.astype("float32")'
+complains 'is u8: the model'"'"'s input "x" is FLOAT. Save x.astype("float32")'
 ends 0 run "$folder/words.onnx" "$folder/indices.npy" # i32 for i64: no value changes
 ends 3 run "$folder/words.onnx" "$folder/x.npy" --set batch=5
 ends 3 run "$folder/mlp.onnx" "$folder/fortran.npy"
@@ -142,9 +142,9 @@ ends 3 train "$folder/planes.onnx" --data "$folder/samples.npy,$folder/labels.np
 complains "takes 32 values, a sample of"
 complains "f32 [2, 4, 4] and f32 [4]"
 ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-from-one.npy" --checkpoint "$folder/last" -q
-complains "has 4: its largest label plus 1, as labels count from 0"
+complains "has 4: its largest label plus 1, since labels start at 0"
 ends 3 train "$folder/planes.onnx" --data "$planes,$folder/planes-floats.npy" --checkpoint "$folder/last" -q
-complains "class numbers must be integers"
+complains "class labels must be integers"
 numbers=$folder/samples.npy,$folder/targets.npy
 ends 3 train "$folder/biased.onnx" --data "$numbers" --checkpoint "$folder/last" -q
 complains 'reads an input "shift" that no data provides: --set shift=@FILE.npy gives it'
@@ -269,7 +269,7 @@ model_exports direct "$folder/conv.onnx" --int8 --data "$pictures"
 # Of several outputs the first is exported, without the weights that only others need.
 model_exports heads "$folder/heads.onnx"
 ends 0 export "$folder/heads.onnx" -o "$folder/onnx-c" --name heads
-complains 'heads_output() is the model'"'"'s first output, "y"; it leaves out "z"'
+complains 'heads_output() is the model'"'"'s first output, "y"; not exported: "z"'
 says ", 128 of weights in flash"
 ends 1 export "$folder/odd.onnx" -o "$folder/onnx-x"
 complains 'Frobnicate "b_node"'
