@@ -41,7 +41,8 @@ TEST(isas_turns_end_where_times_agree)
 TEST(isas_turns_go_on_after_disturbed_ones)
 {
     isas_best b[2];
-    double late[] = {12.0, 12.0, 11.0, 12.0, 12.0, 12.0, 12.0, 12.0, 12.0, 10.0}, ten[] = {10.0};
+    double late[] = {12.0, 12.0, 11.0, 12.0, 12.0, 12.0, 12.0, 12.0, 12.0, 10.0};
+    double ten[] = {10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0};
     CHECK(turns_until(late, ten, 10, b) > ISAS_LEAST_TURNS && b[0].turns <= ISAS_MOST_TURNS);
     /* A shortfall that the other set's disturbed turns hid at first. */
     double eight[] = {13.0, 13.0, 13.0, 10.0, 13.0, 8.0};
