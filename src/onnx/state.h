@@ -79,11 +79,11 @@ typedef struct mica_onnx_import {
     const mica_onnx_frame *frame; /* NULL: in the model's own graph */
     const mica_onnx_opset *opsets;
     int opset_count;
-    int depth;      /* of functions and subgraphs */
-    int64_t nodes;  /* imported so far, in all bodies */
-    size_t folded;  /* bytes of constants that were computed */
-    int entered;    /* calls that are in the net */
-    int made_names; /* of constants without one */
+    int depth;                           /* of functions and subgraphs */
+    int64_t nodes;                       /* imported so far, in all bodies */
+    size_t folded;                       /* bytes of constants that were computed */
+    int entered;                         /* calls that are in the net */
+    int made_names;                      /* of constants without one */
     struct mica_onnx_chunk *chunks;      /* constants that are computed, unless sizes are as set */
     int sizing;                          /* 0: sizes as set; others are smaller, each in its way (sizes.c) */
     uint64_t decisions;                  /* a hash of the branches taken, and of the turns of loops */

@@ -95,7 +95,8 @@ static size_t lay_out_forward(mica_context *ctx, mica_recurrent_forward *j, void
 
 #if !defined(MICA_SMALL)
 /* Of the same with so many sequences, which join, or do not. */
-static size_t scratch_of(mica_context *ctx, const mica_recurrent_forward *j, size_t batch, bool joins, bool dots)
+static size_t scratch_of(mica_context *ctx, const mica_recurrent_forward *j, size_t batch, bool joins,
+                         bool dots)
 {
     mica_recurrent_forward other = *j;
     other.joins = joins;
@@ -120,7 +121,8 @@ static size_t forward_scratch(mica_context *ctx, mica_recurrent_forward *j)
         bytes = mica_most(bytes, scratch_of(ctx, j, j->r.batch, true, j->r.dots));
     }
     if (mica_recurrent_may_dot(ctx, j)) {
-        bytes = mica_most(bytes, scratch_of(ctx, j, MICA_RECURRENT_DOTS_BATCH, j->r.cell != MICA_CELL_GRU, true));
+        bytes = mica_most(bytes,
+                          scratch_of(ctx, j, MICA_RECURRENT_DOTS_BATCH, j->r.cell != MICA_CELL_GRU, true));
         bytes = mica_most(bytes, scratch_of(ctx, j, 1, false, false));
     }
 #endif

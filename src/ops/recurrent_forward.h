@@ -50,7 +50,8 @@ enum { MICA_RECURRENT_CAN_JOIN = 1 };
  * two sequences or more. */
 static inline bool mica_recurrent_may_dot(const mica_context *ctx, const mica_recurrent_forward *j)
 {
-    return MICA_FAMILY(ctx->kernels, gemm)->dots != NULL && j->w_ih->stride[1] == 1 && j->w_hh->stride[1] == 1;
+    return MICA_FAMILY(ctx->kernels, gemm)->dots != NULL && j->w_ih->stride[1] == 1 &&
+           j->w_hh->stride[1] == 1;
 }
 /* Decides whether they do. */
 static inline void mica_recurrent_choose_dots(const mica_context *ctx, mica_recurrent_forward *j)

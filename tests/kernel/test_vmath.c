@@ -240,7 +240,8 @@ TEST(vmath_of_a_lane_does_not_depend_on_the_others)
                     same[k] = x[i];
                 tables[t]->functions[f].run(alone, same, LANES);
                 CHECK_MSG(memcmp(&alone[i], &y[i], sizeof y[i]) == 0, "%s %s(%a): %a, among others %a",
-                          tables[t]->isa, tables[t]->functions[f].name, (double)x[i], (double)alone[i], (double)y[i]);
+                          tables[t]->isa, tables[t]->functions[f].name, (double)x[i], (double)alone[i],
+                          (double)y[i]);
             }
         }
 }
