@@ -189,6 +189,8 @@ static void place_tensor(op_storage *s, mica_tensor *t, test_random *r, bool out
     s->element = calloc(s->size, sizeof *s->element);
     for (size_t i = 0; i < s->size; i++)
         s->bytes[i] = (unsigned char)test_next(r);
+    for (size_t i = 0; i < margin * width && !output; i++) /* a call has the numbers that it always had */
+        (void)test_next(r);
     t->data = s->bytes + (margin + (size_t)first) * width;
     for (size_t i = 0; i < mica_tensor_count(t); i++)
         memset(s->element + (address(t, i) - s->bytes), 1, width);
