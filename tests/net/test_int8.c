@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "net/example_nets.h"
+#include "net/int8_run.h"
 #include "net/net.h"
-#include "node/entry.h"
 #include "oom.h"
 
 enum { BATCH = 8 };
@@ -45,22 +45,6 @@ static mica_net *make_net(mica_context *ctx)
     return net;
 }
 
-static void fill(mica_net *net, uint64_t seed)
-{
-    mica_tensor x;
-    test_random r = test_seed(seed);
-    if (!CHECK(mica_net_tensor(net, &x, "x") == MICA_OK))
-        return;
-    for (size_t i = 0; i < mica_tensor_count(&x); i++)
-        ((float *)x.data)[i] = (float)test_normal(&r);
-}
-
-static bool ready(mica_context *ctx, mica_net *net)
-{
-    return CHECK_OK(ctx, mica_net_compile(net, NULL)) && CHECK_OK(ctx, mica_net_bind(net, NULL, 0)) &&
-           CHECK_OK(ctx, mica_net_initialize(net, 5));
-}
-
 /* Running statistics that are not 0 and 1. */
 static void set_norm(mica_net *net)
 {
@@ -83,18 +67,18 @@ typedef struct pair {
 static bool make_pair(pair *p, mica_context *ctx, const mica_int8_opts *opts, bool per_tensor)
 {
     *p = (pair){.net = make_net(ctx)};
-    if (!CHECK_OK(ctx, mica_int8_create(p->net, &p->q)) || !ready(ctx, p->net))
+    if (!CHECK_OK(ctx, mica_int8_create(p->net, &p->q)) || !int8_ready(ctx, p->net))
         return false;
     set_norm(p->net);
     for (uint64_t seed = 0; seed < 6; seed++) {
-        fill(p->net, seed);
+        int8_fill(p->net, seed);
         if (!CHECK_OK(ctx, mica_net_forward(p->net)) || !CHECK_OK(ctx, mica_int8_collect(p->q)))
             return false;
     }
     mica_int8_per_tensor(p->q, per_tensor);
     return CHECK_OK(ctx, mica_int8_choose(p->q, opts)) && CHECK_OK(ctx, mica_net_create(ctx, &p->bytes)) &&
            CHECK_OK(ctx, mica_int8_build(p->q, p->bytes)) && CHECK_OK(ctx, mica_int8_observe(p->q)) &&
-           ready(ctx, p->bytes) && CHECK_OK(ctx, mica_int8_weights_set(p->q, p->bytes));
+           int8_ready(ctx, p->bytes) && CHECK_OK(ctx, mica_int8_weights_set(p->q, p->bytes));
 }
 
 static void destroy_pair(pair *p)
@@ -117,8 +101,8 @@ TEST(int8_net_computes_what_the_float_net_does)
             pair p;
             if (make_pair(&p, ctx, &(mica_int8_opts){.method = (mica_int8_method)method}, per_tensor)) {
                 for (uint64_t seed = 0; seed < 4; seed++) {
-                    fill(p.net, 20 + seed);
-                    fill(p.bytes, 20 + seed);
+                    int8_fill(p.net, 20 + seed);
+                    int8_fill(p.bytes, 20 + seed);
                     test_heap heap = test_heap_now();
                     CHECK_OK(ctx, mica_net_forward(p.net));
                     CHECK_OK(ctx, mica_net_forward(p.bytes));
@@ -152,8 +136,8 @@ TEST(int8_net_in_parts_computes_what_the_whole_does)
                     CHECK_OK(ctx, mica_net_bind(parts, NULL, 0)) &&
                     CHECK_OK(ctx, mica_int8_weights_set(p.q, parts)));
             CHECK(mica_net_plan(parts)->parts == (BATCH + rows - 1) / rows);
-            fill(p.bytes, 31);
-            fill(parts, 31);
+            int8_fill(p.bytes, 31);
+            int8_fill(parts, 31);
             CHECK_OK(ctx, mica_net_forward(p.bytes));
             CHECK_OK(ctx, mica_net_forward(parts));
             CHECK_OK(ctx, mica_net_tensor(p.bytes, &want, "shares"));
@@ -164,17 +148,6 @@ TEST(int8_net_in_parts_computes_what_the_whole_does)
             mica_net_destroy(parts);
         }
     destroy_pair(&p);
-}
-
-static int count_calls(const mica_net *net, const char *op)
-{
-    int count = 0;
-    for (int i = 0; i < mica_net_program(net); i++) {
-        mica_program_call call;
-        if (mica_net_program_call(net, &call, i) == MICA_OK)
-            count += strcmp(call.op->name, op) == 0;
-    }
-    return count;
 }
 
 TEST(int8_net_has_the_calls_that_it_should)
@@ -201,8 +174,8 @@ TEST(int8_net_has_the_calls_that_it_should)
     pair p;
     if (make_pair(&p, ctx, NULL, false))
         for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
-            CHECK_MSG(count_calls(p.bytes, want[i].op) == want[i].count, "%d calls of %s: expected %d",
-                      count_calls(p.bytes, want[i].op), want[i].op, want[i].count);
+            CHECK_MSG(int8_count_calls(p.bytes, want[i].op) == want[i].count, "%d calls of %s: expected %d",
+                      int8_count_calls(p.bytes, want[i].op), want[i].op, want[i].count);
     mica_tensor t;
     CHECK_OK(ctx, mica_net_tensor(p.bytes, &t, "logits"));
     CHECK(t.dtype == MICA_F32 && t.dim[1] == 10);
@@ -214,15 +187,6 @@ TEST(int8_net_has_the_calls_that_it_should)
     destroy_pair(&p);
 }
 
-/* The bytes of the output of a net. */
-static void run(mica_net *net, uint64_t seed, float *out)
-{
-    mica_tensor y;
-    fill(net, seed);
-    if (CHECK(mica_net_forward(net) == MICA_OK) && CHECK(mica_net_tensor(net, &y, "logits") == MICA_OK))
-        memcpy(out, y.data, mica_tensor_bytes(&y));
-}
-
 /* The net of floats with the roundings makes, nearly, what the net of bytes does. */
 TEST(int8_fake_net_rounds_as_the_int8_net_does)
 {
@@ -231,13 +195,13 @@ TEST(int8_fake_net_rounds_as_the_int8_net_does)
     mica_net *fake = NULL;
     float want[BATCH * 10], floats[BATCH * 10], got[BATCH * 10];
     if (make_pair(&p, ctx, NULL, false) && CHECK_OK(ctx, mica_net_create(ctx, &fake)) &&
-        CHECK_OK(ctx, mica_int8_fake(p.q, fake)) && ready(ctx, fake) &&
+        CHECK_OK(ctx, mica_int8_fake(p.q, fake)) && int8_ready(ctx, fake) &&
         CHECK_OK(ctx, mica_int8_fake_copy(p.q, fake, false))) {
         double far = 0.0, near = 0.0;
         for (uint64_t seed = 40; seed < 44; seed++) {
-            run(p.bytes, seed, want);
-            run(p.net, seed, floats);
-            run(fake, seed, got);
+            int8_run(p.bytes, seed, want);
+            int8_run(p.net, seed, floats);
+            int8_run(fake, seed, got);
             for (int i = 0; i < BATCH * 10; i++) {
                 far += ((double)floats[i] - (double)want[i]) * ((double)floats[i] - (double)want[i]);
                 near += ((double)got[i] - (double)want[i]) * ((double)got[i] - (double)want[i]);
@@ -268,10 +232,10 @@ TEST(int8_fake_net_learns)
     mica_value h = mica_net_dense(net, x, &(mica_net_dense_opts){.units = 16, .activation = MICA_RELU});
     h = mica_net_dense(net, h, &(mica_net_dense_opts){.name = "out", .units = 2});
     (void)mica_net_mse(net, h, y, NULL);
-    if (CHECK_OK(ctx, mica_int8_create(net, &q)) && ready(ctx, net)) {
+    if (CHECK_OK(ctx, mica_int8_create(net, &q)) && int8_ready(ctx, net)) {
         mica_optimizer adam = {.kind = MICA_ADAM};
         mica_tensor t;
-        fill(net, 1);
+        int8_fill(net, 1);
         CHECK_OK(ctx, mica_net_forward(net));
         CHECK_OK(ctx, mica_int8_collect(q));
         CHECK_OK(ctx, mica_int8_choose(q, NULL));
@@ -281,7 +245,7 @@ TEST(int8_fake_net_learns)
         CHECK_OK(ctx, mica_net_bind(fake, NULL, 0));
         CHECK_OK(ctx, mica_net_initialize(fake, 3));
         CHECK_OK(ctx, mica_int8_fake_copy(q, fake, false));
-        fill(fake, 1);
+        int8_fill(fake, 1);
         CHECK_OK(ctx, mica_net_tensor(fake, &t, "y"));
         for (size_t i = 0; i < mica_tensor_count(&t); i++)
             ((float *)t.data)[i] = i % 3 == 0 ? 0.2f : -0.1f;
@@ -311,7 +275,7 @@ TEST(int8_net_is_saved_and_loaded_on_any_instruction_set)
     if (make_pair(&p, ctx, NULL, false)) {
         CHECK(mica_int8_scales_print(text, sizeof text, p.q) < sizeof text);
         CHECK_OK(ctx, mica_weights_save(p.bytes, file));
-        run(p.bytes, 77, first);
+        int8_run(p.bytes, 77, first);
         CHECK(mica_weights_bytes(p.bytes) * 2 < mica_weights_bytes(p.net));
     }
     destroy_pair(&p);
@@ -325,9 +289,9 @@ TEST(int8_net_is_saved_and_loaded_on_any_instruction_set)
             if (CHECK_OK(other, mica_int8_create(b.net, &b.q)) &&
                 CHECK_OK(other, mica_int8_scales_read(b.q, text)) &&
                 CHECK_OK(other, mica_net_create(other, &b.bytes)) &&
-                CHECK_OK(other, mica_int8_build(b.q, b.bytes)) && ready(other, b.bytes) &&
+                CHECK_OK(other, mica_int8_build(b.q, b.bytes)) && int8_ready(other, b.bytes) &&
                 CHECK_OK(other, mica_weights_load(b.bytes, file))) {
-                run(b.bytes, 77, again);
+                int8_run(b.bytes, 77, again);
                 CHECK_MSG(memcmp(first, again, sizeof first) == 0, "%s, %d threads", sets[i], threads);
             }
             destroy_pair(&b);
@@ -398,7 +362,7 @@ TEST(int8_misuse)
     CHECK_MSG(strcmp(text, "x 0.5\n") == 0, "what failed changed the scales to \"%s\"", text);
     CHECK(mica_int8_weights_set(q, bytes) == MICA_ERR_STATE);
     CHECK(mica_int8_value(q, 1, NULL) == 0);
-    if (ready(ctx, net)) {
+    if (int8_ready(ctx, net)) {
         REQUIRE(mica_int8_create(net, &late) == MICA_OK);
         CHECK(mica_int8_collect(late) == MICA_ERR_STATE);
         mica_int8_destroy(late);
@@ -441,14 +405,14 @@ TEST(int8_converts_every_example)
         if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
             return;
         example->build(net, batch);
-        bool ok = CHECK_OK(ctx, mica_int8_create(net, &q)) && ready(ctx, net);
+        bool ok = CHECK_OK(ctx, mica_int8_create(net, &q)) && int8_ready(ctx, net);
         for (uint64_t seed = 0; ok && seed < 4; seed++) {
             example_net_fill(net, example, 50 + seed);
             ok = CHECK_OK(ctx, mica_net_forward(net)) && CHECK_OK(ctx, mica_int8_collect(q));
         }
         ok = ok && CHECK_OK(ctx, mica_int8_choose(q, NULL)) && CHECK_OK(ctx, mica_net_create(ctx, &bytes));
         if (ok && CHECK_MSG(mica_int8_build(q, bytes) == MICA_OK, "%s: %s", example->name, mica_error(ctx)) &&
-            CHECK_OK(ctx, mica_int8_observe(q)) && ready(ctx, bytes) &&
+            CHECK_OK(ctx, mica_int8_observe(q)) && int8_ready(ctx, bytes) &&
             CHECK_OK(ctx, mica_int8_weights_set(q, bytes)))
             compare_example(ctx, example, net, bytes, q);
         mica_net_destroy(bytes);
@@ -515,90 +479,3 @@ static mica_status oom_convert(const mica_allocator *allocator, void *argument)
 }
 
 TEST(int8_conversion_out_of_memory) { CHECK(test_oom(oom_convert, NULL) > 30); }
-
-/* ---- Products with weights the other way round, as ONNX models have them ---- */
-
-enum { WIDE = 6, HIDDEN = 9, NARROW = 4 };
-
-/* Two dense layers: by linear, whose weights are [out, in], or by matmul, whose weights are [in, out]. */
-static mica_net *make_dense(mica_context *ctx, bool turned)
-{
-    mica_net *net;
-    if (mica_net_create(ctx, &net) != MICA_OK)
-        return NULL;
-    mica_index first[] = {turned ? WIDE : HIDDEN, turned ? HIDDEN : WIDE},
-               second[] = {turned ? HIDDEN : NARROW, turned ? NARROW : HIDDEN}, bias = HIDDEN;
-    const mica_op *op = turned ? &mica_op_matmul : &mica_op_linear;
-    mica_value x = mica_net_input(net, "x", MICA_F32, 3, (mica_index[]){BATCH, 2, WIDE});
-    mica_value w1 = mica_net_learned(net, "w1", 2, first, (mica_init){0}),
-               b1 = mica_net_learned(net, "b1", 1, &bias, (mica_init){0}),
-               w2 = mica_net_learned(net, "w2", 2, second, (mica_init){0});
-    mica_value h = mica_net_call(net, "hidden", op, (mica_value[]){x, w1, b1}, 3,
-                                 &(mica_matmul_opts){.activation = MICA_RELU});
-    mica_value y = mica_net_call(net, "logits", op, (mica_value[]){h, w2}, 2, NULL);
-    (void)mica_net_output(net, NULL, y);
-    (void)mica_net_fix_sizes(net, "a test");
-    return net;
-}
-
-/* The same numbers in both, by their places in [out, in]. */
-static void set_dense(mica_net *net, bool turned)
-{
-    static const char *const names[] = {"w1", "w2", "b1"};
-    for (int n = 0; n < 3; n++) {
-        mica_tensor w;
-        test_random r = test_seed(70 + (uint64_t)n);
-        if (!CHECK(mica_net_tensor(net, &w, names[n]) == MICA_OK))
-            return;
-        bool swap = turned && w.rank == 2;
-        mica_index outs = w.dim[swap ? 1 : 0], ins = w.rank == 2 ? w.dim[swap ? 0 : 1] : 1;
-        for (mica_index o = 0; o < outs; o++)
-            for (mica_index i = 0; i < ins; i++)
-                ((float *)w.data)[swap ? i * outs + o : o * ins + i] = (float)test_normal(&r);
-    }
-}
-
-/* What the net of bytes gives, and what the net of floats with the roundings does. */
-static void convert_dense(mica_context *ctx, bool turned, float *out, float *rounded)
-{
-    mica_net *net = make_dense(ctx, turned), *bytes = NULL, *fake = NULL;
-    mica_int8 *q = NULL;
-    if (CHECK_OK(ctx, mica_int8_create(net, &q)) && ready(ctx, net)) {
-        set_dense(net, turned);
-        fill(net, 3);
-        CHECK_OK(ctx, mica_net_forward(net));
-        CHECK_OK(ctx, mica_int8_collect(q));
-        CHECK_OK(ctx, mica_int8_choose(q, NULL));
-    }
-    if (q != NULL && CHECK_OK(ctx, mica_net_create(ctx, &fake)) && CHECK_OK(ctx, mica_int8_fake(q, fake)) &&
-        ready(ctx, fake) && CHECK_OK(ctx, mica_int8_fake_copy(q, fake, false)))
-        run(fake, 4, rounded);
-    if (q != NULL && CHECK_OK(ctx, mica_net_create(ctx, &bytes)) &&
-        CHECK_OK(ctx, mica_int8_build(q, bytes)) && ready(ctx, bytes) &&
-        CHECK_OK(ctx, mica_int8_weights_set(q, bytes))) {
-        CHECK(count_calls(bytes, "int8_linear") == 2 && count_calls(bytes, "matmul") == 0);
-        CHECK(mica_net_resize(bytes, BATCH - 1) == MICA_ERR_SHAPE); /* the sizes of the first net are fixed */
-        run(bytes, 4, out);
-    }
-    mica_net_destroy(bytes);
-    mica_net_destroy(fake);
-    mica_int8_destroy(q);
-    mica_net_destroy(net);
-}
-
-TEST(int8_takes_weights_the_other_way_round)
-{
-    mica_context *ctx = test_context(1);
-    enum { COUNT = BATCH * 2 * NARROW };
-    float want[COUNT] = {0}, got[COUNT] = {0}, rounded[2][COUNT] = {{0}};
-    double far = 0.0, near = 0.0;
-    convert_dense(ctx, false, want, rounded[0]);
-    convert_dense(ctx, true, got, rounded[1]);
-    CHECK(memcmp(want, got, sizeof want) == 0);
-    for (int i = 0; i < COUNT; i++) {
-        far = fmax(far, fabs((double)want[i]));
-        near = fmax(near, fabs((double)rounded[0][i] - (double)rounded[1][i]));
-    }
-    CHECK_MSG(far > 0.1 && near < 0.02 * far, "largest %g, largest difference of the rounded nets %g", far,
-              near);
-}

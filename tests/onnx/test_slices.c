@@ -4,7 +4,7 @@
 
 #include <mica/mica.h>
 
-#include "onnx/proto.h"
+#include "onnx/sized.h"
 #include "test.h"
 
 enum { ROWS = 6, BOUND = 7 }; /* starts and stops lie beyond both ends */
@@ -69,20 +69,6 @@ static bool is_right(mica_context *ctx, mica_net *net, range r, int axis, mica_i
     return right;
 }
 
-static mica_net *built(mica_context *ctx, mica_onnx *model)
-{
-    mica_net *net;
-    mica_onnx_set set = {.name = "n", .size = ROWS};
-    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
-        return NULL;
-    if (CHECK_OK(ctx, mica_onnx_build(model, net, &(mica_onnx_opts){.sets = &set, .count = 1})) &&
-        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){0})) &&
-        CHECK_OK(ctx, mica_net_bind(net, NULL, 0)))
-        return net;
-    mica_net_destroy(net);
-    return NULL;
-}
-
 /* Runs it at every size. Returns how many smaller ones were refused. */
 static int run_slice(mica_context *ctx, range r, int axis, bool joined)
 {
@@ -90,7 +76,7 @@ static int run_slice(mica_context *ctx, range r, int axis, bool joined)
     mica_onnx *model = NULL;
     int refused = 0;
     mica_net *net = CHECK_OK(ctx, mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test"))
-                        ? built(ctx, model)
+                        ? sized_net(ctx, model, ROWS)
                         : NULL;
     for (mica_index size = ROWS; net != NULL && size >= 0; size--) {
         mica_status status = axis == 0 ? mica_net_resize(net, size) : mica_net_set_size(net, "n", size);
