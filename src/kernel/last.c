@@ -5,6 +5,8 @@
  * nothing is computed in vain but the lanes of a last vector. */
 #include "kernel/last.h"
 
+#include <stdint.h>
+
 #include "kernel/conv_rows.h"
 #include "kernel/kernels.h"
 #include "kernel/lines.h"
@@ -24,6 +26,8 @@
 #endif
 #define WIDTH (TILE_VECTORS * VF_LANES)
 
+enum { SECOND_CACHE = 2 };
+
 /* Where a last vector is half empty, it is half of one. */
 #if !defined(VF_HALVES)
 typedef vf vh;
@@ -40,6 +44,10 @@ typedef struct place {
     const float *in, *panel, *bias;
     float *out;
     size_t last; /* lanes of its last vector */
+    /* What is asked for while it is summed, so many bytes further in each step: a part of the next panel. An address:
+     * behind the last panel there may be nothing. */
+    uintptr_t ahead;
+    size_t ahead_step;
 } place;
 
 typedef struct sums {
@@ -78,9 +86,12 @@ VF_INLINE void sum_tile(sums *sum, const product *b, const place *at, size_t pix
     size_t whole = half ? vectors - 1 : vectors;
     lines a = lines_at(at->in, b->pixel_stride, b->k_stride);
     const float *panel = at->panel;
+    uintptr_t ahead = at->ahead;
 #pragma GCC unroll 4
-    for (size_t p = b->k; p > 0; p--, panel += vectors * VF_LANES) {
+    for (size_t p = b->k; p > 0; p--, panel += vectors * VF_LANES, ahead += at->ahead_step) {
         lines_forget(&a);
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): nothing is read by it */
+        __builtin_prefetch((const void *)ahead, 0, SECOND_CACHE);
         vf row[TILE_VECTORS];
 #pragma GCC unroll 4
         for (size_t j = 0; j < whole; j++)
@@ -210,16 +221,22 @@ static tile_fn *tile_for(size_t vectors, size_t last)
     return vectors == 1 ? tile_1 : tile_2;
 }
 
-/* All pixels of one panel: tiles of about the same size, as sums of few wait for each other. */
+/* All pixels of one panel: tiles of about the same size, as sums of few wait for each other. While the panel is used
+ * the next one, which may be in memory only, comes to the second cache, a part during each tile. */
 static void panel_of(const product *b, place at, size_t vectors)
 {
+    if (b->pixels == 0)
+        return;
     tile_fn *tile = tile_for(vectors, at.last);
     size_t tiles = (b->pixels + TILE_PIXELS - 1) / TILE_PIXELS;
+    at.ahead = (uintptr_t)(at.panel + vectors * VF_LANES * b->k);
+    at.ahead_step = vectors * VF_LANES * sizeof(float) / tiles;
     for (size_t left = b->pixels, n; left > 0; left -= n, tiles--) {
         n = (left + tiles - 1) / tiles;
         tile(b, &at, n);
         at.in += (ptrdiff_t)n * b->pixel_stride;
         at.out += (ptrdiff_t)n * b->out_stride;
+        at.ahead += b->k * at.ahead_step;
     }
 }
 
