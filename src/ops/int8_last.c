@@ -90,13 +90,13 @@ static void set_units(const mica_context *ctx, mica_int8_job *job)
     mica_index fit = (mica_index)(limit_of(job) / (row + 1)) - (mica_int8_span(d) - 1);
     fit = fit > 0 ? (fit + hop(d) - 1) / hop(d) : 1;
     job->tiles = mica_div_up((size_t)d->made, (size_t)fit);
-    job->rows = (mica_index)mica_div_up((size_t)d->made, job->tiles);
+    job->rows = (mica_index)mica_most(1, mica_div_up((size_t)d->made, job->tiles));
     while (job->rows > 1 && window_of(job, job->rows) > limit_of(job))
         job->rows--;
     if (p->depthwise && ctx->threads > 1) { /* channels are not divided further */
         size_t parts = mica_div_up(p->groups, deep_channels(job)) * job->batch,
                tiles = mica_div_up((size_t)ctx->threads * UNITS, parts);
-        mica_index few = (mica_index)mica_div_up((size_t)d->made, tiles);
+        mica_index few = (mica_index)mica_most(1, mica_div_up((size_t)d->made, tiles));
         job->rows = few < job->rows ? few : job->rows;
     }
     job->tiles = mica_div_up((size_t)d->made, (size_t)job->rows);
