@@ -59,7 +59,19 @@ static void finish(int8_t *restrict y, const int32_t *restrict sum, size_t count
 
 static void quantize(int8_t *restrict y, const float *restrict x, size_t count, float factor)
 {
-    for (size_t i = 0; i < count; i++)
+    size_t i = 0;
+#if VF_LANES > 1
+    const vf by = vf_set1(factor), low = vf_set1(-127.0f), high = vf_set1(127.0f);
+    for (; i + 4 * VF_LANES <= count; i += 4 * VF_LANES) {
+        vi four[4];
+        for (size_t k = 0; k < 4; k++) {
+            vf r = vf_mul(vf_load(x + i + k * VF_LANES), by);
+            four[k] = vi_from_vf(vf_min(vf_select(vf_gt(r, low), r, low), high)); /* a NaN is not above it */
+        }
+        vb_store((uint8_t *)y + i, vb_pack_lanes(four));
+    }
+#endif
+    for (; i < count; i++)
         y[i] = rounded(x[i] * factor, -127.0f, 127.0f, 0);
 }
 

@@ -56,14 +56,15 @@ typedef struct mica_int8_tile {
 
 /* The same with channels last: lanes are output channels, and what is repeated are the quads of pixels. */
 typedef struct mica_int8_last {
-    const uint8_t *x; /* the first pixel; others are `step` bytes apart */
-    size_t step, pixels;
+    const uint8_t *x; /* the first pixel; others are `step` bytes apart, rows of them `x_row` */
+    size_t step, x_row;
+    size_t rows, pixels;
     const int32_t *at; /* [quads]: distances, in bytes */
     size_t quads;
     const int8_t *w; /* [quads][width][4]: channels, rounded up to whole vectors */
     const int32_t *start;
-    char *y; /* results of pixels, `stride` bytes apart */
-    size_t stride;
+    char *y; /* results of pixels, `stride` bytes apart, rows of them `y_row` */
+    size_t stride, y_row;
 } mica_int8_last;
 
 /* Depthwise, with channels last: so many of them at a time, at most `deep`. A quad has four rows of one column of

@@ -95,9 +95,9 @@ VF_INLINE vb end_four(const lane_numbers *n, const vi sum[4], size_t vectors, bo
     return vb_limit(vb_pack_lanes(four), n->low, n->high);
 }
 
-/* Sums of pixels that are still in registers, of whole vectors of channels, affine. */
+/* Sums of pixels that are still in registers, of whole vectors of channels; `affine` is a constant. */
 VF_INLINE void end_pixels(char *y, size_t stride, vi (*sum)[2], size_t pixels, size_t vectors,
-                          const lane_ends *e)
+                          const lane_ends *e, bool affine)
 {
     lane_numbers n;
     load_numbers(&n, e, vectors);
@@ -106,7 +106,7 @@ VF_INLINE void end_pixels(char *y, size_t stride, vi (*sum)[2], size_t pixels, s
         vi four[4];
         for (size_t k = 0; k < 4; k++) /* behind the last pixel, that one again */
             four[k] = sum[p + k / vectors < pixels ? p + k / vectors : pixels - 1][k % vectors];
-        vb bytes = end_four(&n, four, vectors, true);
+        vb bytes = end_four(&n, four, vectors, affine);
         int8_t *to = (int8_t *)y + p * stride;
         size_t there = (pixels - p) * vectors;
         vb_store_part(to, bytes, 0);
@@ -178,8 +178,12 @@ VF_INLINE void last_of(const mica_int8_last *t, size_t pixel, size_t pixels, siz
         }
     }
     char *y = t->y + pixel * t->stride;
-    if (e->affine && channels == vectors * VF_LANES) {
-        end_pixels(y, t->stride, s, pixels, vectors, e);
+    if (channels == vectors * VF_LANES && e->affine) {
+        end_pixels(y, t->stride, s, pixels, vectors, e, true);
+        return;
+    }
+    if (channels == vectors * VF_LANES && e->high) {
+        end_pixels(y, t->stride, s, pixels, vectors, e, false);
         return;
     }
     int32_t room[(LAST + 4) * LAST_PANEL];
@@ -233,10 +237,12 @@ static void last(const mica_int8_last *t, size_t channels, const mica_int8_finis
     lane_ends e;
     size_t vectors = (channels + VF_LANES - 1) / VF_LANES;
     set_ends(&e, f, channels, vectors * VF_LANES, each, NULL);
-    if (vectors == 2)
-        last_vectors(t, 2, channels, &e);
-    else
-        last_vectors(t, 1, channels, &e);
+    mica_int8_last row = *t;
+    for (size_t r = 0; r < t->rows; r++, row.x += t->x_row, row.y += t->y_row)
+        if (vectors == 2)
+            last_vectors(&row, 2, channels, &e);
+        else
+            last_vectors(&row, 1, channels, &e);
 }
 
 /* ---- Depthwise: channels are in the order that the halves of bytes, then of words, of four rows interleave to ---- */
@@ -387,7 +393,9 @@ static void largest_taps(int8_t *y, const int8_t *x, const ptrdiff_t *at, size_t
 
 static void last(const mica_int8_last *t, size_t channels, const mica_int8_finish *f, int each)
 {
-    for (size_t p = 0; p < t->pixels; p++) {
+    for (size_t p = 0; p < t->rows * t->pixels; p++) {
+        size_t row = p / t->pixels, pixel = p % t->pixels;
+        const uint8_t *x = t->x + row * t->x_row + pixel * t->step;
         uint32_t s[LAST_PANEL];
         int32_t sum[LAST_PANEL];
         for (size_t c = 0; c < channels; c++)
@@ -395,11 +403,11 @@ static void last(const mica_int8_last *t, size_t channels, const mica_int8_finis
         for (size_t q = 0; q < t->quads; q++)
             for (size_t c = 0; c < channels; c++)
                 for (size_t k = 0; k < 4; k++)
-                    s[c] += (uint32_t)((int8_t)t->x[(ptrdiff_t)(p * t->step + k) + t->at[q]] *
+                    s[c] += (uint32_t)((int8_t)x[t->at[q] + (ptrdiff_t)k] *
                                        t->w[(q * LAST_PANEL + c) * 4 + k]);
         for (size_t c = 0; c < channels; c++)
             sum[c] = (int32_t)s[c];
-        finish_row(t->y + p * t->stride, sum, channels, f, each);
+        finish_row(t->y + row * t->y_row + pixel * t->stride, sum, channels, f, each);
     }
 }
 

@@ -39,8 +39,8 @@ static void finish_floats(void *y, size_t at, const int32_t *sum, size_t vectors
     }
 }
 
-/* Sums of a channel to results number `at` and those that follow. From 33 on, a shift needs only the high words of
- * products: the rounding bit lies there. */
+/* Sums of a channel, up to four vectors, to results number `at` and those that follow. From 33 on, a shift needs only
+ * the high words of products: the rounding bit lies there. */
 VF_INLINE void finish_vectors(void *results, size_t at, const int32_t *sum, size_t vectors,
                               const mica_int8_finish *f, size_t channel)
 {
@@ -56,12 +56,23 @@ VF_INLINE void finish_vectors(void *results, size_t at, const int32_t *sum, size
             y[i] = finished(sum[i], multiplier, shift, f->low, f->high);
         return;
     }
-    vi factor = vi_set1(multiplier), half = vi_set1((int32_t)1 << (shift - 33)), low = vi_set1(f->low),
-       high = vi_set1(f->high);
-    for (size_t v = 0; v < vectors; v++) {
-        vi r = vi_sar_by(vi_add(vi_mulhi(vi_load(sum + v * VF_LANES), factor), half), shift - 32);
-        vi_store_bytes(y + v * VF_LANES, vi_min(vi_max(r, low), high));
+    vi factor = vi_set1(multiplier), half = vi_set1((int32_t)1 << (shift - 33));
+    vb low = vb_set1((uint8_t)f->low), high = vb_set1((uint8_t)f->high);
+    vi four[FEW_VECTORS];
+    for (size_t v = 0; v < FEW_VECTORS; v++) { /* behind the last vector, that one again */
+        vi s = vi_load(sum + (v < vectors ? v : vectors - 1) * VF_LANES);
+        four[v] = vi_sar_by(vi_add(vi_mulhi(s, factor), half), shift - 32);
     }
+    vb bytes = vb_limit(vb_pack_lanes(four), low, high);
+    if (vectors == FEW_VECTORS) {
+        vb_store((uint8_t *)y, bytes);
+        return;
+    }
+    vb_store_part(y, bytes, 0);
+    if (vectors > 1)
+        vb_store_part(y + VF_LANES, bytes, 1);
+    if (vectors > 2)
+        vb_store_part(y + 2 * VF_LANES, bytes, 2);
 }
 
 /* Channels and vectors are constants. Weights of a quad are `apart` bytes from those of the next. */
@@ -108,7 +119,7 @@ VF_INLINE void tiles_of(const mica_int8_tile *t, size_t channels, size_t vectors
 
 /* The largest of four sums, of a pixel at four places: what is made of the largest is the largest that is made. */
 VF_INLINE void largest_of(int32_t *sum, size_t apart, const mica_int8_tile *t, size_t channel,
-                          size_t channels, size_t next, size_t vector)
+                          size_t channels, size_t vector)
 {
     vi s[POOLED][PHASES];
     const uint8_t *x = t->x + vector * PIXELS * 4;
@@ -116,7 +127,7 @@ VF_INLINE void largest_of(int32_t *sum, size_t apart, const mica_int8_tile *t, s
     for (size_t c = 0; c < channels; c++)
         for (size_t p = 0; p < PHASES; p++)
             s[c][p] = vi_set1(t->start[channel + c]);
-    for (size_t q = 0; q < t->quads; q++, w += next) {
+    for (size_t q = 0; q < t->quads; q++, w += t->apart) {
         vb pixels[PHASES];
         for (size_t p = 0; p < PHASES; p++)
             pixels[p] = vb_load(x + t->at[p * t->quads + q]);
@@ -130,18 +141,28 @@ VF_INLINE void largest_of(int32_t *sum, size_t apart, const mica_int8_tile *t, s
         vi_store(sum + c * apart, vi_max(vi_max(s[c][0], s[c][1]), vi_max(s[c][2], s[c][3])));
 }
 
-VF_INLINE void pooled_of(const mica_int8_tile *t, size_t channel, size_t channels, size_t next,
-                         const mica_int8_finish *f, int each)
+/* Channels and vectors are constants. */
+VF_INLINE void pooled_vectors(const mica_int8_tile *t, size_t channel, size_t channels, size_t vector,
+                              size_t vectors, const mica_int8_finish *f, int each)
 {
     int32_t sum[POOLED * FEW_VECTORS * VF_LANES];
-    for (size_t vector = 0, vectors; vector < t->vectors; vector += vectors) {
-        vectors = t->vectors - vector < FEW_VECTORS ? t->vectors - vector : FEW_VECTORS;
-        for (size_t v = 0; v < vectors; v++)
-            largest_of(sum + v * VF_LANES, FEW_VECTORS * VF_LANES, t, channel, channels, next, vector + v);
-        for (size_t c = 0; c < channels; c++)
-            finish_vectors(t->y, (channel + c) * t->stride + vector * PIXELS,
-                           sum + c * FEW_VECTORS * VF_LANES, vectors, f, each ? channel + c : 0);
-    }
+    for (size_t v = 0; v < vectors; v++)
+        largest_of(sum + v * VF_LANES, FEW_VECTORS * VF_LANES, t, channel, channels, vector + v);
+    for (size_t c = 0; c < channels; c++)
+        finish_vectors(t->y, (channel + c) * t->stride + vector * PIXELS, sum + c * FEW_VECTORS * VF_LANES,
+                       vectors, f, each ? channel + c : 0);
+}
+
+VF_INLINE void pooled_of(const mica_int8_tile *t, size_t channel, size_t channels, const mica_int8_finish *f,
+                         int each)
+{
+    size_t v = 0;
+    for (; v + FEW_VECTORS <= t->vectors; v += FEW_VECTORS)
+        pooled_vectors(t, channel, channels, v, FEW_VECTORS, f, each);
+    for (; v + 2 <= t->vectors; v += 2)
+        pooled_vectors(t, channel, channels, v, 2, f, each);
+    if (v < t->vectors)
+        pooled_vectors(t, channel, channels, v, 1, f, each);
 }
 
 /* One channel of rows of bytes: quads are made as they are needed, as no other channel needs them. */
@@ -180,15 +201,15 @@ static void tile(const mica_int8_tile *t, size_t channels, const mica_int8_finis
         return;
     }
     if (t->phases == PHASES) {
-        size_t c = 0, apart = t->apart;
+        size_t c = 0;
         for (; c + POOLED <= channels; c += POOLED)
-            pooled_of(t, c, POOLED, apart, f, each);
+            pooled_of(t, c, POOLED, f, each);
 #if VF_REGISTERS >= 32
         for (; c + 2 <= channels; c += 2)
-            pooled_of(t, c, 2, apart, f, each);
+            pooled_of(t, c, 2, f, each);
 #endif
         if (c < channels)
-            pooled_of(t, c, 1, apart, f, each);
+            pooled_of(t, c, 1, f, each);
         return;
     }
     switch (channels) {
@@ -331,12 +352,55 @@ static void quads_of_planes(uint32_t *to, const int8_t *const plane[4], size_t c
 
 #endif
 
+#if VF_LANES > 1
+
+/* Half a vector of AVX-512: rows are short. */
+typedef uint32_t some_quads __attribute__((vector_size(VF_LANES == 4 ? 16 : 32)));
+enum { SOME_QUADS = sizeof(some_quads) / 4 };
+
+#if VF_LANES == 4
+#define EVEN_OF(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define ODD_OF(a, b)  __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#else
+#define EVEN_OF(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD_OF(a, b)  __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#endif
+
+/* Pairs of quads, the last vector of them partly once more: how many. */
+static size_t spread_pairs(uint32_t *restrict even, uint32_t *restrict odd, const uint32_t *restrict row,
+                           size_t pairs)
+{
+    if (pairs < SOME_QUADS)
+        return 0;
+    for (size_t k = 0; k < pairs; k += SOME_QUADS) {
+        size_t at = k + SOME_QUADS <= pairs ? k : pairs - SOME_QUADS;
+        some_quads a, b, made;
+        memcpy(&a, row + 2 * at, sizeof a);
+        memcpy(&b, row + 2 * at + SOME_QUADS, sizeof b);
+        made = EVEN_OF(a, b);
+        memcpy(even + at, &made, sizeof made);
+        made = ODD_OF(a, b);
+        memcpy(odd + at, &made, sizeof made);
+    }
+    return pairs;
+}
+
+#else
+
+static size_t spread_pairs(uint32_t *even, uint32_t *odd, const uint32_t *row, size_t pairs)
+{
+    (void)even, (void)odd, (void)row, (void)pairs;
+    return 0;
+}
+
+#endif
+
 static void spread(uint32_t *restrict to, size_t plane, const uint32_t *restrict row, size_t step,
                    size_t count)
 {
     if (step == 2) {
         uint32_t *restrict odd = to + plane;
-        for (size_t k = 0; k < count / 2; k++) {
+        for (size_t k = spread_pairs(to, odd, row, count / 2); k < count / 2; k++) {
             to[k] = row[2 * k];
             odd[k] = row[2 * k + 1];
         }

@@ -10,7 +10,7 @@
  * neighbouring pixels read neighbouring quads, whatever the stride. Pixels count on over the ends of rows, `pitch`
  * from one row to the next; the few that are none are made, and left out when rows go to y.
  *
- * Scratch: packed weights, unless they are given | distances of taps | for each thread: window | results | a row. */
+ * Scratch: packed weights, unless they are given | distances of taps | for each thread: window | results | rows. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -20,6 +20,12 @@
 #define MOST     ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
 #define CHANNELS ((size_t)8)             /* the most of a block */
 #define FEWEST   ((size_t)64)            /* channels that a window is worth while for */
+#define AHEAD    ((mica_index)32)        /* quads that are written behind a row, and bytes that are read */
+#if defined(MICA_SMALL)
+#define ROWS 1 /* that are made at a time */
+#else
+#define ROWS 8
+#endif
 
 /* ---- Sizes ---- */
 
@@ -76,6 +82,14 @@ static void set_rows(const mica_context *ctx, mica_int8_job *job)
     job->units_at_once = (size_t)(MICA_INT8_BLOCK_SUMS * (double)job->parts / (sums + 1.0)) + 1;
 }
 
+/* Quads of a row before they are spread, and bytes of a row before they are quads; with what is written or read behind
+ * them. */
+static mica_index quads_row(mica_index columns) { return columns + AHEAD; }
+static mica_index bytes_row(const mica_int8_job *job, mica_index columns)
+{
+    return columns + 3 * job->dim[1].dilation + AHEAD;
+}
+
 static size_t scratch_of(const mica_context *ctx, mica_int8_job *job, bool packed)
 {
     const mica_int8_dim *d = &job->dim[0];
@@ -84,9 +98,9 @@ static size_t scratch_of(const mica_context *ctx, mica_int8_job *job, bool packe
     pixels = mica_least(pixels > pitch ? pixels : pitch, (size_t)d->made * pitch);
     job->window_bytes = mica_align_up(mica_least(all, limit) + MICA_INT8_SLACK);
     job->result_bytes = mica_align_up(CHANNELS * (pixels + MICA_INT8_SLACK) * job->size);
-    size_t row = mica_align_up(5 * (size_t)(job->dim[1].step * pitch_of(job) + 4 * job->dim[1].dilation) +
-                               2 * MICA_INT8_SLACK);
-    job->own_bytes = job->window_bytes + job->result_bytes + row;
+    mica_index columns = job->dim[1].step * pitch_of(job);
+    size_t row = (size_t)(4 * quads_row(columns) + bytes_row(job, columns));
+    job->own_bytes = job->window_bytes + job->result_bytes + mica_align_up(ROWS * row);
     return (packed ? 0 : mica_align_up(job->packing.most)) +
            mica_align_up(4 * job->packing.quads * sizeof(int32_t)) + (size_t)ctx->threads * job->own_bytes;
 }
@@ -99,16 +113,22 @@ static void fill_quads(uint32_t *to, mica_index count, uint8_t byte)
         memset(to, byte, (size_t)count * 4);
 }
 
+/* A row of one channel, between padding that is there already, of which `columns` quads can be made. */
+static void make_slide(const mica_int8_job *job, uint8_t *bytes, const int8_t *row, mica_index columns)
+{
+    const mica_int8_dim *d = &job->dim[1];
+    mica_index room = columns + 3 * d->dilation + AHEAD - d->pad;
+    mica_index inside = d->in < room ? d->in : room;
+    if (inside > 0)
+        job->kernels->offset_row(bytes + d->pad, row, (size_t)inside);
+}
+
 /* One row of quads, `columns` of them: padding, the image, padding. */
-static void make_row(const mica_int8_job *job, uint32_t *to, uint8_t *bytes, const int8_t *const row[4],
+static void make_row(const mica_int8_job *job, uint32_t *to, const uint8_t *bytes, const int8_t *const row[4],
                      mica_index columns)
 {
     const mica_int8_dim *d = &job->dim[1];
     if (job->packing.slides) {
-        mica_index behind = columns + 3 * d->dilation + 32;
-        mica_index inside = d->in < behind - d->pad ? d->in : behind - d->pad;
-        if (inside > 0)
-            job->kernels->offset_row(bytes + d->pad, row[0], (size_t)inside);
         job->kernels->quads_of_row(to, bytes, (size_t)d->dilation, (size_t)columns);
         return;
     }
@@ -148,18 +168,48 @@ static void make_bytes(const mica_int8_job *job, uint8_t *window, const int8_t *
     }
 }
 
-/* Planes of quads of one step in rows, in the order of memory: what is written behind a row is written again. */
+/* Rows of a phase: up to ROWS of them, from row `at` of the image on. Each step is taken for all of them before the next
+ * one, which reads what it stored in vectors of another size: a processor waits less for that if it was a while ago. In
+ * the order of memory: what is written behind a row is written again. */
+static void make_rows(const mica_int8_job *job, uint32_t *to, char *room, const int8_t *const plane[4],
+                      mica_index at, mica_index count)
+{
+    mica_index columns = seen(&job->dim[1], job->dim[1].made, job->pool), step = job->dim[1].step;
+    uint32_t *quads = (uint32_t *)(void *)room;
+    uint8_t *bytes = (uint8_t *)(quads + ROWS * quads_row(columns));
+    bool in_image[ROWS];
+    const int8_t *row[ROWS][4];
+    for (mica_index i = 0; i < count; i++, at += job->dim[0].step) {
+        in_image[i] = at >= 0 && at < job->dim[0].in;
+        for (int k = 0; k < 4 && in_image[i]; k++)
+            row[i][k] = plane[k] + at * job->dim[1].in;
+        if (in_image[i] && job->packing.slides)
+            make_slide(job, bytes + i * bytes_row(job, columns), row[i][0], columns);
+    }
+    for (mica_index i = 0; i < count; i++)
+        if (in_image[i])
+            make_row(job, step == 1 ? to + i * job->pitch : quads + i * quads_row(columns),
+                     bytes + i * bytes_row(job, columns), row[i], columns);
+        else
+            for (mica_index k = 0; k < step; k++)
+                fill_quads(to + k * job->phase_rows * job->pitch + i * job->pitch, job->pitch, job->pad);
+    for (mica_index i = 0; i < count && step > 1; i++)
+        if (in_image[i])
+            job->kernels->spread(to + i * job->pitch, (size_t)(job->phase_rows * job->pitch),
+                                 quads + i * quads_row(columns), (size_t)step, (size_t)columns);
+}
+
+/* Planes of quads of one step in rows. */
 static void make_window(const mica_int8_job *job, char *room, const int8_t *image, mica_index first,
                         mica_index rows)
 {
     const mica_int8_dim *d = &job->dim[0];
     mica_index size = d->in * job->dim[1].in, columns = seen(&job->dim[1], job->dim[1].made, job->pool);
-    mica_index height = phase_rows_of(job, rows), step = job->dim[1].step;
-    uint32_t *window = (uint32_t *)(void *)room,
-             *spread = (uint32_t *)(void *)(room + job->window_bytes + job->result_bytes);
-    uint8_t *bytes = (uint8_t *)(spread + columns + MICA_INT8_SLACK / 4);
+    mica_index height = phase_rows_of(job, rows);
+    uint32_t *window = (uint32_t *)(void *)room;
+    room += job->window_bytes + job->result_bytes;
     if (job->packing.slides) /* padding stays */
-        memset(bytes, job->pad, (size_t)(columns + 3 * job->dim[1].dilation) + 32);
+        memset(room + ROWS * quads_row(columns) * 4, job->pad, (size_t)(ROWS * bytes_row(job, columns)));
     for (size_t plane = 0; plane < job->packing.planes; plane++) {
         const int8_t *from[4];
         for (size_t k = 0; k < 4; k++) { /* what there is not has weights of 0 */
@@ -168,24 +218,12 @@ static void make_window(const mica_int8_job *job, char *room, const int8_t *imag
         }
         for (mica_index phase = 0; phase < d->step; phase++) {
             uint32_t *to = window;
-            window += step * job->phase_rows * job->pitch;
+            window += job->dim[1].step * job->phase_rows * job->pitch;
             if (!phase_is_met(job, phase))
                 continue;
-            for (mica_index r = 0; r < height; r++, to += job->pitch) {
-                mica_index at = first * d->step + r * d->step + phase - d->pad;
-                if (at < 0 || at >= d->in) {
-                    for (mica_index k = 0; k < step; k++)
-                        fill_quads(to + k * job->phase_rows * job->pitch, job->pitch, job->pad);
-                    continue;
-                }
-                const int8_t *row[4];
-                for (int k = 0; k < 4; k++)
-                    row[k] = from[k] + at * job->dim[1].in;
-                make_row(job, step == 1 ? to : spread, bytes, row, columns);
-                if (step > 1)
-                    job->kernels->spread(to, (size_t)(job->phase_rows * job->pitch), spread, (size_t)step,
-                                         (size_t)columns);
-            }
+            for (mica_index r = 0; r < height; r += ROWS, to += ROWS * job->pitch)
+                make_rows(job, to, room, from, (first + r) * d->step + phase - d->pad,
+                          height - r < ROWS ? height - r : ROWS);
         }
     }
 }
@@ -232,6 +270,20 @@ static void copy_bytes(char *to, const char *from, size_t count)
     }
 }
 
+/* Rows of `row` bytes, `pitch` apart, side by side. Short ones write into those that follow, which are copied later. */
+static void copy_rows(char *to, const char *from, size_t row, size_t pitch, size_t rows)
+{
+    if (row == pitch) {
+        memcpy(to, from, rows * row);
+        return;
+    }
+    size_t wide = row > 0 && row <= 16 && rows * row >= 16 ? (rows * row - 16) / row + 1 : 0;
+    for (size_t r = 0; r < wide; r++, to += row, from += pitch)
+        memcpy(to, from, 16);
+    for (size_t r = wide; r < rows; r++, to += row, from += pitch)
+        copy_bytes(to, from, row);
+}
+
 /* Rows of an image: a part of the channels of a group. */
 static void run_unit(const mica_int8_job *job, size_t unit, char *room)
 {
@@ -269,11 +321,7 @@ static void run_unit(const mica_int8_job *job, size_t unit, char *room)
             size_t row = (size_t)columns->made * job->size, pitch = (size_t)job->pitch * job->size;
             char *y = job->y +
                       ((image * p->groups * p->out + channel + k) * (size_t)rows->made + (size_t)first) * row;
-            const char *made = result + k * t.stride * job->size;
-            if (row == pitch)
-                memcpy(y, made, (size_t)count * row);
-            for (size_t r = 0; r < (size_t)count && row != pitch; r++)
-                copy_bytes(y + r * row, made + r * pitch, row);
+            copy_rows(y, result + k * t.stride * job->size, row, pitch, (size_t)count);
         }
     }
 }

@@ -271,21 +271,22 @@ static void run_panels(const mica_int8_job *job, const uint8_t *window, char *y,
     const mica_int8_packing *p = &job->packing;
     const mica_int8_dim *down = &job->dim[0], *across = &job->dim[1];
     bool flat = p->taps[0] == 1 && p->taps[1] == 1;
-    mica_int8_last t = {.step = (size_t)hop(across) * pixel_bytes(job),
+    mica_int8_last t = {.x = window,
+                        .step = (size_t)hop(across) * pixel_bytes(job),
+                        .x_row = (size_t)hop(down) * row_bytes(job),
+                        .rows = (size_t)(flat ? 1 : rows),
                         .pixels = (size_t)(flat ? rows * across->made : across->made),
                         .at = job->at,
                         .quads = p->quads,
-                        .stride = p->out * job->size};
-    size_t runs = flat ? 1 : (size_t)rows, row = (size_t)hop(down) * row_bytes(job), apart;
+                        .stride = p->out * job->size,
+                        .y_row = (size_t)across->made * p->out * job->size};
+    size_t apart;
     for (size_t c = channel; c < end; c += job->kernels->panel) {
         t.w = job->w + mica_int8_channel_at(p, job->kernels, c, &apart);
         t.start = job->start + c;
+        t.y = y + c * job->size;
         mica_int8_finish f = mica_int8_finish_from(&job->finish, job->each, c);
-        for (size_t r = 0; r < runs; r++) {
-            t.x = window + r * row;
-            t.y = y + r * (size_t)across->made * t.stride + c * job->size;
-            job->kernels->last(&t, mica_least(job->kernels->panel, end - c), &f, job->each);
-        }
+        job->kernels->last(&t, mica_least(job->kernels->panel, end - c), &f, job->each);
     }
 }
 
