@@ -199,6 +199,9 @@ static double cost(const mica_context *ctx, const mica_conv_product *p)
 #define DEEP_WEIGHT_BYTES ((size_t)640 << 10)
 /* Channels whose inputs are transformed in one block of work. */
 #define DEEP_CHANNELS 16
+/* Portions of tiles for each thread; weights that a thread may read for each input that is transformed. */
+#define PORTIONS     4
+#define MOST_WEIGHTS 2
 
 static bool set_deep_weights(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
 {
@@ -225,8 +228,12 @@ static size_t deep_rounds(const mica_conv_product *p, const mica_conv_winograd *
 
 static size_t deep_bytes(const mica_context *ctx, const mica_conv_product *p, const mica_conv_winograd *w)
 {
-    return w->offset_bytes + w->group * w->input_bytes +
-           (w->weight_bytes + w->output_bytes) * mica_conv_parts(ctx, deep_rounds(p, w));
+    size_t shared = w->group * w->input_bytes +
+                    (w->weight_bytes + w->output_bytes) * mica_conv_parts(ctx, deep_rounds(p, w)),
+           apart = p->prepared != NULL
+                       ? (w->input_bytes + w->output_bytes) * mica_least(w->tiling.all, (size_t)ctx->threads)
+                       : 0;
+    return w->offset_bytes + mica_most(shared, apart);
 }
 
 static void set_deep_tiles(const mica_context *ctx, const mica_conv_product *p, mica_conv_winograd *w)
@@ -372,15 +379,13 @@ static void leave(const job *j, const float *outputs, size_t channel, size_t fir
     }
 }
 
-static void tile_block(void *work, size_t number, int thread)
+/* All output channels of the chunk for some tiles, in part number `part` of the scratch. */
+static void multiply_tiles(const job *j, size_t part, size_t first, size_t count)
 {
-    const job *j = work;
     const mica_conv_product *p = j->p;
     const mica_conv_winograd *w = &p->winograd;
-    char *own = j->own + mica_conv_part(p->ctx, tile_blocks(&w->tiling), number, thread) *
-                             (w->input_bytes + w->output_bytes);
+    char *own = j->own + part * (w->input_bytes + w->output_bytes);
     float *inputs = (float *)(void *)own, *outputs = (float *)(void *)(own + w->input_bytes);
-    size_t first = number * w->tiling.block, count = mica_least(w->tiling.block, w->tiling.all - first);
     for (size_t c = 0; c < p->channels; c++)
         mica_conv_transform(inputs, &j->from, MICA_FAMILY(p->kernels, winograd), c, first, count);
     for (size_t o = 0; o < j->count; o += w->some) {
@@ -389,6 +394,15 @@ static void tile_block(void *work, size_t number, int thread)
         for (size_t i = 0; i < m; i++)
             leave(j, outputs + i * w->tiling.block, j->first + o + i, first, count);
     }
+}
+
+static void tile_block(void *work, size_t number, int thread)
+{
+    const job *j = work;
+    const mica_conv_tiling *t = &j->p->winograd.tiling;
+    size_t first = number * t->block;
+    multiply_tiles(j, mica_conv_part(j->p->ctx, tile_blocks(t), number, thread), first,
+                   mica_least(t->block, t->all - first));
 }
 
 /* Taps and patches that run backwards, as in the gradient by the input, turned around. */
@@ -469,12 +483,11 @@ static void deep_transform(void *work, size_t number, int thread)
 {
     (void)thread;
     const job *j = work;
-    size_t parts = mica_div_up(j->p->channels, DEEP_CHANNELS), c = number % parts * DEEP_CHANNELS, count;
-    size_t end = mica_least(c + DEEP_CHANNELS, j->p->channels),
-           first = block_tiles(j, number / parts, &count);
+    size_t c = number / j->count * DEEP_CHANNELS, block = number % j->count, count;
+    size_t end = mica_least(c + DEEP_CHANNELS, j->p->channels), first = block_tiles(j, block, &count);
     for (; c < end; c++)
-        mica_conv_transform(block_inputs(j, number / parts), &j->from, MICA_FAMILY(j->p->kernels, winograd),
-                            c, first, count);
+        mica_conv_transform(block_inputs(j, block), &j->from, MICA_FAMILY(j->p->kernels, winograd), c, first,
+                            count);
 }
 
 /* Some output channels of all blocks of the group. */
@@ -499,14 +512,53 @@ static void deep_block(void *work, size_t number, int thread)
     }
 }
 
+/* Of threads that share the tiles instead of the output channels: each reads all weights, but none reads inputs that
+ * another one has just transformed, which may have to come from far away. Tiles of a portion, whole vectors: a few
+ * portions for each thread, if they are blocks. */
+static size_t portion_of(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_tiling *t = &p->winograd.tiling;
+    size_t each = mica_div_up(t->all, (size_t)ctx->threads);
+    return each >= PORTIONS * t->block
+               ? mica_round_up(mica_div_up(each, PORTIONS), t->block)
+               : mica_least(t->all, mica_round_up(each, MICA_FAMILY(ctx->kernels, tiles)->lanes));
+}
+
+/* Whether that is better: if the weights, which a thread reads for each of its blocks, are not many times the inputs. */
+static bool takes_portions(const mica_context *ctx, const mica_conv_product *p)
+{
+    const mica_conv_tiling *t = &p->winograd.tiling;
+    size_t blocks = mica_div_up(mica_div_up(t->all, (size_t)ctx->threads), t->block);
+    return p->prepared != NULL && ctx->threads > 1 && t->all > portion_of(ctx, p) &&
+           p->m * blocks <= MOST_WEIGHTS * t->all;
+}
+
+static void portion_block(void *work, size_t number, int thread)
+{
+    const job *j = work;
+    const mica_conv_tiling *t = &j->p->winograd.tiling;
+    size_t portion = portion_of(j->p->ctx, j->p), first = number * portion,
+           end = mica_least(first + portion, t->all),
+           own = mica_conv_part(j->p->ctx, mica_div_up(t->all, portion), number, thread);
+    for (; first < end; first += t->block)
+        multiply_tiles(j, own, first, mica_least(t->block, end - first));
+}
+
 static void deep_run(mica_context *ctx, mica_conv_product *p)
 {
     const mica_conv_winograd *w = &p->winograd;
     job j = job_of(p);
     set_offsets(&j, p->scratch);
     j.inputs = p->scratch + w->offset_bytes;
-    j.own = j.inputs + w->group * w->input_bytes;
     size_t blocks = tile_blocks(&w->tiling);
+    if (takes_portions(ctx, p)) {
+        j.weights = (float *)p->prepared;
+        j.count = p->m;
+        j.own = j.inputs;
+        mica_parallel(ctx, mica_div_up(w->tiling.all, portion_of(ctx, p)), portion_block, &j);
+        return;
+    }
+    j.own = j.inputs + w->group * w->input_bytes;
     for (; j.first < blocks; j.first += j.count) {
         j.count = mica_least(w->group, blocks - j.first);
         mica_parallel(ctx, j.count * mica_div_up(p->channels, DEEP_CHANNELS), deep_transform, &j);
