@@ -286,7 +286,7 @@ static void put_some(const char *name, const float *values, mica_index count)
     fprintf(stderr, ", %s", name);
     for (mica_index i = 0; i < count && i < SHOWN; i++)
         fprintf(stderr, " %.6g", (double)values[i]);
-    fprintf(stderr, count > SHOWN ? " ..." : "");
+    fputs(count > SHOWN ? " ..." : "", stderr);
 }
 
 /* Programs that run an ONNX file do not read how the checkpoint's training prepared its data. */
@@ -315,7 +315,7 @@ static void tell_normalization(const job *j)
                 j->to, (double)n->scale);
             put_some("mean", n->mean, n->channels);
             put_some("deviation", n->deviation, n->channels);
-            fprintf(stderr, n->channels > 1 ? ", for each channel or column\n" : "\n");
+            fputs(n->channels > 1 ? ", for each channel or column\n" : "\n", stderr);
         }
     }
     saved_close(j->ctx, &s);

@@ -155,7 +155,7 @@ static mica_index axis_given(const given *g, int number, int k)
                : given_size(g, in->symbol[k]);
 }
 
-/* ", batch 5 (input "state")": the size of an axis, unless an earlier axis of that name has the same. */
+/* ", batch is 5 in "state"": the size of an axis, unless an earlier axis of that name has the same. */
 static size_t add_size(char *text, size_t size, const given *g, int number, int k, bool *differ)
 {
     const char *symbol = g->input[number].symbol[k];

@@ -4,7 +4,7 @@
 
 #if defined(VF_LOOKUP)
 
-#define VMATH_GELU_PIECES 5.5f  /* in 1 */
+#define VMATH_GELU_PIECES 5.5f  /* per unit of x */
 #define VMATH_GELU_NEAR   -5.5f /* from here on there are pieces */
 
 /* x Phi(x) = max(x, 0) - t Q(t), t = |x|: Q, the upper tail, by polynomials in 5.5 t - k, one for each k to 30. What is

@@ -5,7 +5,7 @@
 #include "onnx/moves.h"
 #include "onnx/state.h"
 
-/* The turns of a loop that is written out: more make a program that nobody wants. */
+/* The turns of a loop that is written out: more would make the program too large. */
 #define MOST_TURNS 4096
 
 static const mica_onnx_graph *graph_of(mica_onnx_importing *n, const char *name)

@@ -45,19 +45,46 @@ static bool is_as_far(const mica_onnx_import *im, const mica_onnx_ref *ins, size
     return far[0] == far[1];
 }
 
-/* Whether numbers that are compared are equal at all sizes or at none. -1 in a shape stands for an axis, and is looked
- * for, as 0 may be: no size is that. Others may be met at any. */
+/* Whether this comparison has one result at all sizes. Exporters look for the -1 and 0 of Reshape in shapes, and no size
+ * equals these; any other constant may be some size. Two numbers whose difference does not change meet always or
+ * never. */
 static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, unsigned others)
 {
-    const mica_tensor *a = &mica_onnx_held_at(im, ins[0])->shape, *b = &mica_onnx_held_at(im, ins[1])->shape;
-    const mica_tensor *constant = others == 1 ? b : a;
-    bool never = a->dtype == MICA_I64, both = others == 3;
-    for (int i = 0; i < 2 && both; i++)
-        never = never && mica_tensor_same_shape(a, b) && ins[i] < im->twin->count &&
-                mica_onnx_held_at(im->twin, ins[i])->known;
-    for (size_t i = 0; never && i < mica_tensor_count(constant); i++)
-        never = both ? is_as_far(im, ins, i) : ((const int64_t *)constant->data)[i] <= 0;
+    const mica_onnx_held *a = mica_onnx_held_at(im, ins[0]), *b = mica_onnx_held_at(im, ins[1]);
+    const mica_onnx_held *constant = others == 1 ? b : a, *differs = others == 1 ? a : b;
+    bool never = a->shape.dtype == MICA_I64, both = others == 3;
+    for (int i = 0; i < 2 && both; i++) {
+        const mica_onnx_held *mine = i == 0 ? a : b,
+                             *then = ins[i] < im->twin->count ? mica_onnx_held_at(im->twin, ins[i]) : NULL;
+        never = never && mica_tensor_same_shape(&a->shape, &b->shape) && then != NULL && then->known &&
+                then->shape.dtype == MICA_I64 && mica_tensor_same_shape(&mine->shape, &then->shape);
+    }
+    if (!both && differs->falls)
+        return false;
+    for (size_t i = 0; never && i < mica_tensor_count(&constant->shape); i++)
+        never = both ? is_as_far(im, ins, i) : ((const int64_t *)constant->shape.data)[i] <= 0;
     return never;
+}
+
+static bool has_negative(const mica_tensor *x)
+{
+    size_t count = x->dtype == MICA_I64 ? mica_tensor_count(x) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (((const int64_t *)x->data)[i] < 0)
+            return true;
+    return false;
+}
+
+bool mica_onnx_may_fall(const mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count)
+{
+    static const char *const falling[] = {"sub", "neg"}, *const by_negative[] = {"add", "mul", "sum", "prod"};
+    bool sums = IS_ONE_OF(op->name, by_negative);
+    for (int i = 0; i < count; i++) {
+        const mica_onnx_held *held = ins[i] != 0 ? mica_onnx_held_at(im, ins[i]) : NULL;
+        if (held != NULL && (held->falls || (sums && has_negative(&held->shape))))
+            return true;
+    }
+    return IS_ONE_OF(op->name, falling);
 }
 
 /* Of an operation on numbers that differ; bit i of `others`: input i does. */

@@ -49,7 +49,6 @@ static void count_graph(mica_onnx_import *im, const mica_onnx_graph *g)
 
 void mica_onnx_count_uses(mica_onnx_import *im)
 {
-    mica_onnx_check_sets(im);
     count_graph(im, &im->model->graph);
     for (int i = 0; i < im->model->function_count && im->status == MICA_OK; i++) {
         const mica_onnx_function *f = &im->model->functions[i];

@@ -420,6 +420,8 @@ void mica_onnx_import_model(mica_onnx_import *im)
     add_initializers(im, &model->graph);
     add_inputs(im);
     if (im->status == MICA_OK)
+        mica_onnx_check_sets(im);
+    if (im->status == MICA_OK)
         mica_onnx_count_uses(im);
     if (im->status == MICA_OK)
         mica_onnx_import_nodes(im, model->graph.nodes, model->graph.node_count);

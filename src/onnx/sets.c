@@ -5,9 +5,11 @@
 #include "io/quote.h"
 #include "onnx/state.h"
 
+#define MOST_LISTED 300 /* bytes of names, about, in a message */
+
 /* "a, b, c" */
 typedef struct name_list {
-    char text[400];
+    char text[MOST_LISTED + 100];
     size_t used;
 } name_list;
 
@@ -32,28 +34,36 @@ static bool is_listed_before(const mica_onnx_graph *g, int input, int axis)
     return false;
 }
 
-/* Whether the model has this size, and the sizes that it has. */
-static bool has_size(const mica_onnx_graph *g, const char *name, name_list *all)
+static bool has_size(const mica_onnx_graph *g, const char *name)
 {
-    bool found = false;
     for (int i = 0; i < g->input_count; i++)
-        for (int k = 0; k < g->inputs[i].is.rank; k++) {
-            const char *symbol = g->inputs[i].is.symbol[k];
-            found = found || (symbol != NULL && strcmp(symbol, name) == 0);
-            if (symbol != NULL && !is_listed_before(g, i, k))
-                list(all, symbol);
-        }
-    return found;
+        for (int k = 0; k < g->inputs[i].is.rank; k++)
+            if (g->inputs[i].is.symbol[k] != NULL && strcmp(g->inputs[i].is.symbol[k], name) == 0)
+                return true;
+    return false;
 }
 
-static bool has_input(const mica_onnx_graph *g, const char *name, name_list *all)
+static bool has_input(const mica_onnx_graph *g, const char *name)
 {
-    bool found = false;
-    for (int i = 0; i < g->input_count; i++) {
-        found = found || strcmp(g->inputs[i].is.name, name) == 0;
+    for (int i = 0; i < g->input_count; i++)
+        if (strcmp(g->inputs[i].is.name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The first of them: as many as there is room for. */
+static void list_sizes(name_list *all, const mica_onnx_graph *g)
+{
+    for (int i = 0; i < g->input_count && all->used < MOST_LISTED; i++)
+        for (int k = 0; k < g->inputs[i].is.rank; k++)
+            if (g->inputs[i].is.symbol[k] != NULL && !is_listed_before(g, i, k))
+                list(all, g->inputs[i].is.symbol[k]);
+}
+
+static void list_inputs(name_list *all, const mica_onnx_graph *g)
+{
+    for (int i = 0; i < g->input_count && all->used < MOST_LISTED; i++)
         list(all, g->inputs[i].is.name);
-    }
-    return found;
 }
 
 void mica_onnx_check_sets(mica_onnx_import *im)
@@ -61,11 +71,13 @@ void mica_onnx_check_sets(mica_onnx_import *im)
     const mica_onnx *model = im->model;
     for (int i = 0; i < im->opts->count && im->status == MICA_OK; i++) {
         const mica_onnx_set *s = &im->opts->sets[i];
-        name_list all = {.used = 0};
-        if (s->name == NULL || (s->value != NULL ? has_input : has_size)(&model->graph, s->name, &all))
+        if (s->name == NULL || (s->value != NULL ? has_input : has_size)(&model->graph, s->name))
             continue;
-        im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: %s has no %s %s, which is set: it has %s",
-                               MICA_QUOTE(model->path), s->value != NULL ? "input" : "size",
-                               MICA_QUOTE(s->name), all.used > 0 ? all.text : "none");
+        name_list all = {.used = 0};
+        (s->value != NULL ? list_inputs : list_sizes)(&all, &model->graph);
+        const char *what = s->value != NULL ? "input" : "size";
+        im->status = mica_fail(im->ctx, MICA_ERR_ARGUMENT, "onnx: %s has no %s %s to set; its %ss: %s",
+                               MICA_QUOTE(model->path), what, MICA_QUOTE(s->name), what,
+                               all.used > 0 ? all.text : "none");
     }
 }

@@ -16,7 +16,8 @@ typedef struct mica_onnx_held {
     mica_onnx_ref kept[2];              /* what is kept that starts as this: a mean, a variance; 0: nothing */
     uint64_t inputs;                    /* bit k: depends on input k of the model, while that is not known */
     bool known;                         /* shape.data holds its elements (or it has none) */
-    bool inner;                         /* an initializer of a subgraph: another may have its name */
+    bool falls;         /* computed by a difference: where sizes are smaller, it may be 0 or less */
+    bool inner;         /* an initializer of a subgraph: another may have its name */
     bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
     bool trained;       /* computed from what is learned */
     bool broken;        /* made by a node that failed: nothing follows from it */
@@ -152,6 +153,8 @@ typedef enum mica_onnx_likeness {
     MICA_ONNX_OTHER,  /* other numbers, as Shape gives them; or not known in both */
 } mica_onnx_likeness;
 mica_onnx_likeness mica_onnx_in_twin(const mica_onnx_import *im, mica_onnx_ref ref);
+/* Whether what a folded operation makes may be 0 or less at smaller sizes, unlike a size. */
+bool mica_onnx_may_fall(const mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count);
 /* Whether a call on constants may round or limit numbers that follow from sizes. */
 void mica_onnx_doubt_folded(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
                             mica_dtype to);
@@ -189,7 +192,7 @@ void mica_onnx_check_slice(mica_onnx_import *im, mica_onnx_ref x, mica_onnx_rang
 
 /* ---- Patterns (fuse.c) ---- */
 
-/* Counts who reads what in the whole model, and fails where something is set that it does not have. */
+/* Counts who reads what in the whole model. */
 void mica_onnx_count_uses(mica_onnx_import *im);
 /* Notes that a node was imported, and made n->out. */
 void mica_onnx_note_maker(mica_onnx_importing *n);

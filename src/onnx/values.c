@@ -231,8 +231,11 @@ static mica_onnx_ref hold_outputs(mica_onnx_importing *n, const call *c, bool kn
 {
     mica_onnx_ref first = 0;
     for (int k = 0; k < c->op->outs; k++) {
-        mica_onnx_held held = {
-            .shape = c->outs[k], .inputs = c->inputs, .known = known, .trained = c->trained};
+        mica_onnx_held held = {.shape = c->outs[k],
+                               .inputs = c->inputs,
+                               .known = known,
+                               .falls = known && mica_onnx_may_fall(n->import, c->op, c->ins, c->count),
+                               .trained = c->trained};
         if (!known)
             held.shape.data = NULL;
         mica_onnx_ref ref = mica_onnx_hold(n->import, &held);

@@ -178,7 +178,7 @@ mica_onnx_term mica_onnx_put_scalar(mica_onnx_writing *c, mica_dtype dtype, doub
 mica_onnx_term mica_onnx_put_ints(mica_onnx_writing *c, const int64_t *values, int count);
 mica_onnx_term mica_onnx_put_int(mica_onnx_writing *c, int64_t value); /* [1] */
 
-/* Over axes of x: an input from opset 18 on, an attribute before, but of ReduceSum. */
+/* Reduces over axes, which are an input from opset 18 on (ReduceSum: from 13), and an attribute before. */
 mica_onnx_term mica_onnx_put_reduce(mica_onnx_writing *c, mica_onnx_term out, const char *type,
                                     mica_onnx_term x, const int64_t *axes, int count, bool keep);
 

@@ -19,7 +19,7 @@
 #define WINDOW   ((size_t)48 << 10)      /* bytes, unless one row takes more */
 #define MOST     ((mica_index)INT32_MAX) /* of a size or an option: no sum of products of two overflows */
 #define CHANNELS ((size_t)8)             /* the most of a block */
-#define FEWEST   ((size_t)64)            /* channels that a window is worth while for */
+#define FEWEST   ((size_t)64)            /* channels for which making the window again pays */
 #define AHEAD    ((mica_index)32)        /* quads that are written behind a row, and bytes that are read */
 #if defined(MICA_SMALL)
 #define ROWS 1 /* that are made at a time */
@@ -47,9 +47,10 @@ static mica_index phase_rows_of(const mica_int8_job *job, mica_index rows)
     return (seen(d, rows, job->pool) + d->step - 1) / (d->step > 0 ? d->step : 1);
 }
 
+/* At least one, even of no channels. */
 static size_t quad_planes(const mica_int8_job *job)
 {
-    return job->packing.planes * (size_t)(job->dim[0].step * job->dim[1].step);
+    return mica_most(1, job->packing.planes) * (size_t)(job->dim[0].step * job->dim[1].step);
 }
 
 static size_t window_of(const mica_int8_job *job, mica_index rows)
@@ -94,7 +95,7 @@ static size_t scratch_of(const mica_context *ctx, mica_int8_job *job, bool packe
 {
     const mica_int8_dim *d = &job->dim[0];
     size_t one = window_of(job, 1), all = window_of(job, d->made), limit = WINDOW > one ? WINDOW : one;
-    size_t pixels = limit / (4 * quad_planes(job) + 1) + 1, pitch = (size_t)pitch_of(job);
+    size_t pixels = limit / (4 * quad_planes(job)), pitch = (size_t)pitch_of(job);
     pixels = mica_least(pixels > pitch ? pixels : pitch, (size_t)d->made * pitch);
     job->window_bytes = mica_align_up(mica_least(all, limit) + MICA_INT8_SLACK);
     job->result_bytes = mica_align_up(CHANNELS * (pixels + MICA_INT8_SLACK) * job->size);
@@ -397,7 +398,9 @@ static mica_status check(mica_context *ctx, const char *op, mica_int8_job *job, 
 #endif
     MICA_TRY(mica_int8_check_packed(ctx, op, args[MICA_INT8_PACKED].tensor, &job->packing));
     job->each = mica_int8_each(args);
-    if (mica_tensor_count(y) > 0 && (double)window_of(job, 1) > (double)MOST)
+    double quads = (double)job->packing.planes * (double)job->dim[0].step * (double)job->dim[1].step *
+                   (double)phase_rows_of(job, 1) * (double)pitch_of(job);
+    if (mica_tensor_count(y) > 0 && 4.0 * quads > (double)MOST)
         return mica_fail(ctx, MICA_ERR_SHAPE, "%s: x is %s: a row that is too long", op, MICA_SHAPE(x));
     return MICA_OK;
 }

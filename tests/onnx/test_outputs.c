@@ -314,9 +314,9 @@ TEST(onnx_names_that_the_model_does_not_have)
         mica_onnx_set set;
         const char *error;
     } cases[] = {
-        {{.name = "batch", .size = 4}, "\"a test\" has no size \"batch\", which is set: it has \"n\""},
-        {{.name = "x", .size = 4}, "\"a test\" has no size \"x\", which is set: it has \"n\""},
-        {{.name = "n", .value = &value}, "\"a test\" has no input \"n\", which is set: it has \"x\""},
+        {{.name = "batch", .size = 4}, "\"a test\" has no size \"batch\" to set; its sizes: \"n\""},
+        {{.name = "x", .size = 4}, "\"a test\" has no size \"x\" to set; its sizes: \"n\""},
+        {{.name = "n", .value = &value}, "\"a test\" has no input \"n\" to set; its inputs: \"x\""},
     };
     REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

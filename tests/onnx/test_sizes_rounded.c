@@ -187,7 +187,8 @@ static proto random_model(test_random *r, made_into way, char *what, size_t size
         node = proto_node("Mul", "x factor", "y");
         break;
     case MADE_BRANCH:
-        snprintf(ins, sizeof ins, "%s %s", last, test_chance(r, 50) ? "one" : "by0");
+        snprintf(ins, sizeof ins, "%s %s", last,
+                 (const char *const[]){"one", "by0", "zero", "minus"}[test_int(r, 0, 3)]);
         proto_message(&graph, GRAPH_NODE, proto_node(test_chance(r, 50) ? "Equal" : "Greater", ins, "many"));
         node = proto_node("If", "many", "y");
         for (int k = 0; k < 2; k++) {

@@ -524,7 +524,7 @@ static size_t portion_of(const mica_context *ctx, const mica_conv_product *p)
                : mica_least(t->all, mica_round_up(each, MICA_FAMILY(ctx->kernels, tiles)->lanes));
 }
 
-/* Whether that is better: if the weights, which a thread reads for each of its blocks, are not many times the inputs. */
+/* Whether that pays: a thread reads all weights once per block, at most MOST_WEIGHTS times what it transforms. */
 static bool takes_portions(const mica_context *ctx, const mica_conv_product *p)
 {
     const mica_conv_tiling *t = &p->winograd.tiling;

@@ -16,7 +16,12 @@
  *   scratch:  [ offsets of channels | several blocks: inputs 36 x channels x block |
  *               for each thread: weights 36 x channels x some channels, outputs 36 x some channels x block ]
  *
- * Weights that are prepared (prepare.h) are all panels of this, and take no scratch.
+ * Weights that are prepared (prepare.h) are all panels of this, and take no scratch. Where they are few beside the
+ * inputs, threads share the tiles instead: each transforms, multiplies and transforms back its own, and reads all
+ * weights.
+ *
+ *   scratch:  [ offsets of channels |
+ *               for each thread: inputs 36 x channels x block, outputs 36 x some channels x block ]
  */
 #ifndef MICA_SRC_OPS_CONV_WINOGRAD_H
 #define MICA_SRC_OPS_CONV_WINOGRAD_H
