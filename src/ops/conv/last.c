@@ -77,8 +77,9 @@ static size_t block_pixels(size_t run, size_t most, size_t unit)
 {
     if (run <= most)
         return run;
-    size_t blocks = mica_div_up(run, most / unit * unit);
-    return mica_least(most / unit * unit, mica_round_up(mica_div_up(run, blocks), unit));
+    size_t units = (run + unit - 1) / unit, at_once = mica_most(1, most / unit),
+           blocks = mica_most(1, (units + at_once - 1) / at_once);
+    return (units + blocks - 1) / blocks * unit;
 }
 
 /* Bytes of the patches of so many pixels. */
@@ -120,9 +121,10 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
                             run_of(p, &stride, p->in.image_stride, p->in.row_stride, p->in.column_stride));
     }
     l->run = mica_most(1, l->run);
-    size_t unit = l->planar ? MICA_CONV_PIXELS : kernels->tile; /* patches of planes come so many at a time */
+    /* Patches of planes come so many at a time. */
+    size_t unit = l->planar ? MICA_CONV_PIXELS : mica_most(1, kernels->tile);
     size_t most = most_pixels(p, unit);
-    l->block = block_pixels(l->run, most, unit);
+    l->block = mica_most(1, block_pixels(l->run, most, unit));
     size_t blocks = pixel_blocks(p);
     size_t wanted = mica_least(LEAST_BLOCKS, p->images * p->pixels * p->groups * p->m * p->k / LEAST_SUMS);
     size_t across = mica_most(1, mica_div_up(wanted, mica_most(1, blocks)));
