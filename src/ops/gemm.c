@@ -26,7 +26,7 @@
 #define NEAR_FLOATS ((size_t)4096)
 /* For several threads a product is cut into so many blocks for each, as long as they keep that many
  * multiply-adds, and a panel of B that many tiles to be used for. */
-#define BLOCKS_EACH 8
+#define BLOCKS_EACH 2
 #define BLOCK_SUMS  ((size_t)1 << 20)
 #define LEAST_TILES 4
 
