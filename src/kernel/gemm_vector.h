@@ -59,10 +59,30 @@ VF_INLINE void dot_rows(float *out, const float *m, ptrdiff_t stride, const floa
         vf_store(out + i, vf_sums(sum + i));
 }
 
+#if defined(VF_HALVES)
+/* As many rows as half a vector has lanes, each as long. Whole halves: what one node of a net has just stored is read
+ * without a wait by the next one, unlike parts of a vector. */
+VF_INLINE void dot_half(float *y, const float *m, ptrdiff_t stride, const float *x, float alpha, float beta)
+{
+    vh part = vh_load(x), product[VF_LANES / 2];
+#pragma GCC unroll 8
+    for (size_t r = 0; r < VF_LANES / 2; r++)
+        product[r] = vh_mul(vh_load(m + (ptrdiff_t)r * stride), part);
+    vh sum = vh_mul(vh_sums(product), vh_set1(alpha));
+    vh_store(y, beta != 0.0f ? vh_fma(vh_set1(beta), vh_load(y), sum) : sum);
+}
+#endif
+
 static void rows_times_vector(float *y, ptrdiff_t y_stride, const float *m, ptrdiff_t stride, const float *x,
                               size_t rows, size_t k, float alpha, float beta)
 {
     float sum[VECTOR_ROWS];
+#if defined(VF_HALVES)
+    if (k == VF_LANES / 2 && rows == VF_LANES / 2 && y_stride == 1) {
+        dot_half(y, m, stride, x, alpha, beta);
+        return;
+    }
+#endif
     for (size_t i = 0; i < rows; i += VECTOR_ROWS, m += VECTOR_ROWS * stride) {
         size_t n = rows - i < VECTOR_ROWS ? rows - i : VECTOR_ROWS;
         if (n < VECTOR_ROWS)

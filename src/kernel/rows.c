@@ -74,21 +74,12 @@ VF_INLINE void finish(const mica_rows_product *p, vf *sum, float *y, const float
 }
 
 /* Weights are asked for a whole group ahead: they come straight from memory, and hardware gives up on so many streams
- * at once, and at the end of a page. Where a step reads half a line of 16-bit weights, little is on its way from the
- * second cache at a time, so they go to the first if a group is `near` enough to fit. */
-#define NEAR_BYTES ((ptrdiff_t)24 << 10)
-
-VF_INLINE void prefetch_group(const lines *w, ptrdiff_t ahead, size_t units, bool near)
+ * at once, and at the end of a page. To the first cache, even where a group does not fit: it is then in the second. */
+VF_INLINE void prefetch_group(const lines *w, ptrdiff_t ahead, size_t units)
 {
-    if (near) {
-#pragma GCC unroll 8
-        for (size_t j = 0; j < units; j++)
-            __builtin_prefetch((const char *)lines_place(w, j) + ahead, 0, 3);
-        return;
-    }
 #pragma GCC unroll 8
     for (size_t j = 0; j < units; j++)
-        __builtin_prefetch((const char *)lines_place(w, j) + ahead, 0, 2);
+        __builtin_prefetch((const char *)lines_place(w, j) + ahead, 0, 3);
 }
 
 /* Steps in a line of a cache. */
@@ -115,11 +106,10 @@ VF_INLINE void tile_of(const mica_rows_product *p, float *y, const float *x, con
     if (type != PANELS && VF_LANES > 1) {
         size_t steps = line_steps(type);
         ptrdiff_t ahead = (ptrdiff_t)units * w_stride;
-        bool near = VF_LANES > 8 && rows == 1 && bytes_of(type) == 2 && ahead <= NEAR_BYTES;
         for (; k >= steps * VF_LANES; k -= steps * VF_LANES) {
             lines_forget(&at);
             lines_forget(&from);
-            prefetch_group(&from, ahead, units, near);
+            prefetch_group(&from, ahead, units);
 #pragma GCC unroll 8
             for (size_t s = 0; s < steps; s++) {
                 step(sum, &at, &from, type, rows, units, VF_LANES);

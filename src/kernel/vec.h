@@ -42,7 +42,8 @@
  *   vf_sums(rows)                               lane i: vf_sum(rows[i]), to the last bit, for rows[VF_LANES]
  *
  *   vh                                          half of a vector, of half the work, where VF_HALVES is defined:
- *   vh_load(p) vh_fma(a, b, c)                  as above, for VF_LANES / 2 floats
+ *   vh_load(p) vh_store(p, v) vh_set1(x)        as above, for VF_LANES / 2 floats
+ *   vh_mul(a, b) vh_fma(a, b, c) vh_sums(v)     as above
  *   vh_low(v) -> vh, vf_of_low(v) -> vf         the lower half; other lanes are unspecified
  *
  *   vi_load vi_store vi_load_tail vi_store_tail on int32_t *

@@ -121,7 +121,16 @@ VF_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 #define VF_HALVES 1
 typedef __m256 vh;
 VF_INLINE vh vh_load(const float *p) { return _mm256_loadu_ps(p); }
+VF_INLINE vh vh_set1(float x) { return _mm256_set1_ps(x); }
+VF_INLINE void vh_store(float *p, vh v) { _mm256_storeu_ps(p, v); }
+VF_INLINE vh vh_mul(vh a, vh b) { return _mm256_mul_ps(a, b); }
 VF_INLINE vh vh_fma(vh a, vh b, vh c) { return _mm256_fmadd_ps(a, b, c); }
+VF_INLINE vh vh_sums(const vh *v)
+{
+    vh low = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
+    vh high = _mm256_hadd_ps(_mm256_hadd_ps(v[4], v[5]), _mm256_hadd_ps(v[6], v[7]));
+    return _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+}
 VF_INLINE vh vh_low(vf v) { return _mm512_castps512_ps256(v); }
 VF_INLINE vf vf_of_low(vh v) { return _mm512_castps256_ps512(v); }
 #endif
