@@ -105,7 +105,7 @@ static int bind(job *j)
 
 static int read_net(job *j)
 {
-    mica_netfile_opts opts = {.batch = 1, .inference = true};
+    mica_netfile_opts opts = {.batch = 2, .inference = true};
     int code = net_build(&j->net, &j->info, &verb_convert, j->ctx, j->from, &j->set->set, &opts);
     if (code == EXIT_OK)
         code = bind(j);
@@ -153,7 +153,7 @@ static int read_model(job *j)
         code = given_sets(&j->given, &verb_convert, &j->set->set);
     if (code != EXIT_OK)
         return code;
-    given_fill_sizes(&j->given, 1);
+    given_fill_sizes(&j->given, 2);
     if (build_model(j) != MICA_OK)
         return given_build_failed(&j->given, &verb_convert, j->from);
     code = bind(j);

@@ -92,7 +92,7 @@ static mica_value bytes_at(mica_int8 *q, int value, float scale)
 /* Whether the caller may look at it: it is an output, or nothing reads it. */
 static bool is_seen(const mica_int8 *q, int value)
 {
-    return mica_int8_is_output(q, value) || q->readers[value] == 0;
+    return mica_int8_is_output(q, value) || (q->readers[value] == 0 && q->net->values[value].number == 0);
 }
 
 /* Ends the layer of a value, with floats where the caller looks at it. */

@@ -10,7 +10,7 @@
 #define KEY_BYTES 544
 
 /* An input's name, or "LAYER:CALL:OUTPUT". False: the value has no range of its own. */
-static bool key_of(const mica_int8 *q, int value, char key[KEY_BYTES])
+static bool raw_key_of(const mica_int8 *q, int value, char key[KEY_BYTES])
 {
     const mica_net *net = q->net;
     const mica_value_info *v = &net->values[value];
@@ -27,6 +27,15 @@ static bool key_of(const mica_int8 *q, int value, char key[KEY_BYTES])
         call--;
     (void)snprintf(key, KEY_BYTES, "%s:%d:%d", net->layers[layer].name, v->maker - call, v->number);
     return true;
+}
+
+/* In one line: names of models may have any characters. */
+static bool key_of(const mica_int8 *q, int value, char key[KEY_BYTES])
+{
+    bool has = raw_key_of(q, value, key);
+    for (char *at = key; has && *at != '\0'; at++)
+        *at = *at == '\n' ? ' ' : *at;
+    return has;
 }
 
 size_t mica_int8_scales_print(char *text, size_t size, const mica_int8 *q)

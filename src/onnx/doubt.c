@@ -1,7 +1,9 @@
 /* What a comparison with one twin may miss. A number that follows from a size by sums and products differs in the twin,
  * or is the same at all sizes. One that is rounded (a third of a length) or limited (at most 4) may be the same in
- * both, or follow a size in both, but not elsewhere; and so may a condition. Where numbers that differ in the twin meet
- * anything but what is known to keep them exact, the import is doubtful, and is compared at more sizes (twin.c). */
+ * both, or follow a size in both, but not elsewhere; and so may a condition. So may an axis behind windows with a stride,
+ * or a slice. Where numbers that differ in the twin meet anything but what is known to keep them exact, or an axis that
+ * differs meets such an operation, the import is doubtful, and is compared at more sizes (twin.c). A test for equality
+ * might hold at a size that is not among these. */
 #include <string.h>
 
 #include "onnx/state.h"
@@ -48,8 +50,9 @@ static bool is_as_far(const mica_onnx_import *im, const mica_onnx_ref *ins, size
 /* Whether this comparison has one result at all sizes. Exporters look for the -1 and 0 of Reshape in shapes, and no size
  * equals these; any other constant may be some size. Two numbers whose difference does not change meet always or
  * never. */
-static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, unsigned others)
+static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, unsigned others, unsigned loose)
 {
+    others |= loose;
     const mica_onnx_held *a = mica_onnx_held_at(im, ins[0]), *b = mica_onnx_held_at(im, ins[1]);
     const mica_onnx_held *constant = others == 1 ? b : a, *differs = others == 1 ? a : b;
     bool never = a->shape.dtype == MICA_I64, both = others == 3;
@@ -59,7 +62,7 @@ static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, uns
         never = never && mica_tensor_same_shape(&a->shape, &b->shape) && then != NULL && then->known &&
                 then->shape.dtype == MICA_I64 && mica_tensor_same_shape(&mine->shape, &then->shape);
     }
-    if (!both && differs->falls)
+    if (both ? loose != 0 : differs->falls)
         return false;
     for (size_t i = 0; never && i < mica_tensor_count(&constant->shape); i++)
         never = both ? is_as_far(im, ins, i) : ((const int64_t *)constant->shape.data)[i] <= 0;
@@ -71,6 +74,14 @@ static bool has_negative(const mica_tensor *x)
     size_t count = x->dtype == MICA_I64 ? mica_tensor_count(x) : 0;
     for (size_t i = 0; i < count; i++)
         if (((const int64_t *)x->data)[i] < 0)
+            return true;
+    return false;
+}
+
+bool mica_onnx_is_loose(const mica_onnx_import *im, const mica_onnx_ref *ins, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ins[i] != 0 && mica_onnx_held_at(im, ins[i])->loose)
             return true;
     return false;
 }
@@ -113,14 +124,16 @@ static bool is_by_element(const mica_op *op)
 void mica_onnx_doubt_folded(mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count,
                             mica_dtype to)
 {
-    unsigned others = 0, longer = 0;
+    unsigned others = 0, longer = 0, loose = 0;
     for (int i = 0; i < count && im->twin != NULL; i++) {
         mica_onnx_likeness likeness = ins[i] != 0 ? mica_onnx_in_twin(im, ins[i]) : MICA_ONNX_SAME;
         others |= likeness == MICA_ONNX_OTHER ? 1u << i : 0u;
         longer |= likeness == MICA_ONNX_LONGER ? 1u << i : 0u;
+        loose |= mica_onnx_is_loose(im, &ins[i], 1) ? 1u << i : 0u;
     }
-    if (others != 0 && (strcmp(op->name, "eq") == 0 || strcmp(op->name, "ne") == 0)) {
-        if (im->fixed == NULL && !never_meet(im, ins, others)) /* no other sizes would tell of that one */
+    if ((others | loose) != 0 && (strcmp(op->name, "eq") == 0 || strcmp(op->name, "ne") == 0)) {
+        if (im->fixed == NULL &&
+            !never_meet(im, ins, others, loose)) /* no other sizes would tell of that one */
             im->fixed = "the model tests a size for equality";
         return;
     }
@@ -146,5 +159,5 @@ void mica_onnx_doubt_numbers(mica_onnx_importing *n)
 void mica_onnx_doubt_axis(mica_onnx_importing *n, mica_onnx_ref ref, int axis)
 {
     if (mica_onnx_axis_varies(n->import, ref, axis))
-        n->import->doubtful = true;
+        n->import->doubtful = n->import->rounds = true;
 }

@@ -121,6 +121,10 @@ static mica_onnx_ref product(mica_onnx_importing *n, mica_onnx_ref x, const targ
         l = *(const mica_affine_opts *)c.opts;
     if ((conv != NULL ? o.dtype : l.dtype) != MICA_F32)
         return 0;
+    const mica_tensor *factor = mica_onnx_shape(n, c.in[3]);
+    for (size_t i = 0; i < mica_tensor_count(factor); i++)
+        if (!isfinite(((const float *)factor->data)[i] / t->y.scale))
+            return 0; /* what overflows stays floats */
     o.dtype = l.dtype = MICA_I8;
     o.y_zero = l.y_zero = t->y.zero;
     o.low = l.low = t->low;

@@ -267,6 +267,9 @@ static bool take_linear(mica_onnx_importing *n, product *p, const mica_onnx_matc
         !take_weights(n, p, mica_onnx_matched(m, 'w'), axis, t, mica_onnx_matched(m, 'v')) ||
         !set_factor(n, p) || !set_bias(n, p, mica_onnx_matched(m, 'b')))
         return false;
+    for (size_t i = 0; i < p->scales; i++)
+        if (!isfinite(p->x.scale * p->scale[i] / y->scale))
+            return false;
     p->x.ref = mica_onnx_as_i8(n, x);
     p->factor = mica_onnx_div(n, p->factor, mica_onnx_scalar(n, MICA_F32, (double)y->scale));
     return !n->failed;

@@ -112,7 +112,7 @@ static void call_function(mica_onnx_importing *n, const mica_onnx_function *f)
     im->opset_count = opset_count;
 }
 
-/* A weight: not a single number, and of the type that is learned. */
+/* A weight: of the type that is learned, and not a single number, which may be a constant. */
 static bool is_weight(const mica_onnx_import *im, const mica_tensor *t)
 {
     return im->opts->train && t->dtype == MICA_F32 && t->rank > 0 && mica_tensor_count(t) > 1;
@@ -336,6 +336,32 @@ static void add_initializers(mica_onnx_import *im, mica_onnx_graph *g)
     }
 }
 
+/* What such nodes read is a weight even if it is a single number, as the bias of a head with one output. */
+static void learn_single_weights(mica_onnx_import *im)
+{
+    static const char *const types[] = {"Conv",
+                                        "ConvTranspose",
+                                        "Gemm",
+                                        "PRelu",
+                                        "BatchNormalization",
+                                        "LayerNormalization",
+                                        "InstanceNormalization",
+                                        "GroupNormalization"};
+    const mica_onnx_graph *g = &im->model->graph;
+    for (int i = 0; i < g->node_count && im->opts->train; i++) {
+        bool reads = false;
+        for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
+            reads = reads || strcmp(g->nodes[i].type, types[k]) == 0;
+        for (int k = 1; reads && k < 3 && k < g->nodes[i].ins; k++) {
+            mica_onnx_ref ref = mica_onnx_look_up(im, g->nodes[i].in[k]);
+            mica_onnx_held *held = ref > 0 ? mica_onnx_held_at(im, ref) : NULL;
+            if (held != NULL && held->known && held->name != NULL && held->shape.dtype == MICA_F32 &&
+                held->shape.rank > 0)
+                held->learned = true;
+        }
+    }
+}
+
 static void add_inputs(mica_onnx_import *im)
 {
     const mica_onnx_graph *g = &im->model->graph;
@@ -418,6 +444,7 @@ void mica_onnx_import_model(mica_onnx_import *im)
     model->problem_count = 0;
     model->starts = NULL;
     add_initializers(im, &model->graph);
+    learn_single_weights(im);
     add_inputs(im);
     if (im->status == MICA_OK)
         mica_onnx_check_sets(im);

@@ -122,17 +122,18 @@ static void softmax_cross_entropy(mica_onnx_importing *n)
 
 /* ---- Dropout ---- */
 
+enum { MASK = 1, BOOL = 9 }; /* an output; a type of ONNX */
+
 /* Drops nothing: all ones, of the type that the mask has in this opset. */
 static void give_whole(mica_onnx_importing *n)
 {
-    enum { BOOL = 9 };
     mica_onnx_give(n, 0, n->in[0]);
-    if (!mica_onnx_wants(n, 1))
+    if (!mica_onnx_wants(n, MASK))
         return;
     mica_dtype dtype = n->opset < 10 ? mica_onnx_shape(n, n->in[0])->dtype : mica_onnx_dtype_of(n, BOOL);
     mica_make_opts opts = {.dtype = dtype, .value = 1.0};
     if (!n->failed)
-        mica_onnx_give(n, 1, mica_onnx_op1(n, "fill", n->in[0], &opts));
+        mica_onnx_give(n, MASK, mica_onnx_op1(n, "fill", n->in[0], &opts));
 }
 
 static void dropout(mica_onnx_importing *n)
@@ -151,8 +152,8 @@ static void dropout(mica_onnx_importing *n)
     mica_onnx_ref y = mica_onnx_op1(n, "dropout", mica_onnx_f32(n, 0),
                                     &(mica_dropout_opts){.rate = (float)ratio});
     mica_onnx_give_like(n, 0, y, n->in[0]);
-    if (mica_onnx_wants(n, 1))
-        (void)mica_onnx_unsupported(n, "the mask of training_mode as an output");
+    if (mica_onnx_wants(n, MASK))
+        mica_onnx_give(n, MASK, mica_onnx_cast(n, mica_onnx_result(n, y, MASK), mica_onnx_dtype_of(n, BOOL)));
 }
 
 static void dropout_before_12(mica_onnx_importing *n) { give_whole(n); }

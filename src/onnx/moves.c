@@ -102,6 +102,7 @@ mica_onnx_ref mica_onnx_slice(mica_onnx_importing *n, mica_onnx_ref x, int axis,
      * than planned. */
     if (step == 1 && start == 0 && (stop >= FAR_END || (axis > 0 && stop >= size)))
         return stop < FAR_END && !skip_number(n, x) ? 0 : x;
+    mica_onnx_doubt_axis(n, x, axis);
     if (step < 0 && stop == 0 && n->import->varies)
         return slice_to_second(n, x, axis, start, step);
     return slice_once(n, x, axis, (mica_onnx_range){start, stop, step});

@@ -9,6 +9,13 @@ static void identity(mica_onnx_importing *n) { mica_onnx_give(n, 0, n->in[0]); }
 
 /* ---- Sizes as numbers ---- */
 
+static void give_sizes(mica_onnx_importing *n, mica_onnx_ref sizes)
+{
+    if (sizes > 0)
+        mica_onnx_held_at(n->import, sizes)->loose = n->import->rounds;
+    mica_onnx_give(n, 0, sizes);
+}
+
 static void shape(mica_onnx_importing *n)
 {
     const mica_tensor *x = mica_onnx_shape(n, n->in[0]);
@@ -19,7 +26,7 @@ static void shape(mica_onnx_importing *n)
     for (int k = 0; k < x->rank; k++)
         if (k >= start && k < end)
             dims[count++] = x->dim[k];
-    mica_onnx_give(n, 0, mica_onnx_vector(n, dims, count));
+    give_sizes(n, mica_onnx_vector(n, dims, count));
 }
 
 static void size(mica_onnx_importing *n)
@@ -28,7 +35,7 @@ static void size(mica_onnx_importing *n)
     mica_onnx_ref ref = mica_onnx_fresh(n, MICA_I64, 0, NULL, &data);
     if (data != NULL)
         *(int64_t *)data = (int64_t)mica_tensor_count(mica_onnx_shape(n, n->in[0]));
-    mica_onnx_give(n, 0, ref);
+    give_sizes(n, ref);
 }
 
 /* ---- Another shape ---- */

@@ -16,6 +16,7 @@ typedef struct mica_onnx_held {
     mica_onnx_ref kept[2];              /* what is kept that starts as this: a mean, a variance; 0: nothing */
     uint64_t inputs;                    /* bit k: depends on input k of the model, while that is not known */
     bool known;                         /* shape.data holds its elements (or it has none) */
+    bool loose;         /* computed from a shape behind an axis that was rounded: see doubt.c */
     bool falls;         /* computed by a difference: where sizes are smaller, it may be 0 or less */
     bool inner;         /* an initializer of a subgraph: another may have its name */
     bool learned;       /* an initializer that becomes a parameter: known, but calls on it are not folded */
@@ -91,6 +92,7 @@ typedef struct mica_onnx_import {
     bool named;                          /* some size of the net has a name */
     bool varies;                         /* some size of the net may be smaller in a step */
     const struct mica_onnx_import *twin; /* the import with sizes a little smaller; NULL: none */
+    bool rounds;                         /* an axis that is smaller in the twin meets a stride or a slice */
     bool doubtful;                       /* what is so for this and the twin may not be so at other sizes */
     const char *fixed;                   /* why sizes may not be smaller; NULL: they may */
     mica_status status;                  /* what ends the import at once: memory */
@@ -153,6 +155,8 @@ typedef enum mica_onnx_likeness {
     MICA_ONNX_OTHER,  /* other numbers, as Shape gives them; or not known in both */
 } mica_onnx_likeness;
 mica_onnx_likeness mica_onnx_in_twin(const mica_onnx_import *im, mica_onnx_ref ref);
+/* Whether an input may be another number at other sizes, even if it is the same in the twin. */
+bool mica_onnx_is_loose(const mica_onnx_import *im, const mica_onnx_ref *ins, int count);
 /* Whether what a folded operation makes may be 0 or less at smaller sizes, unlike a size. */
 bool mica_onnx_may_fall(const mica_onnx_import *im, const mica_op *op, const mica_onnx_ref *ins, int count);
 /* Whether a call on constants may round or limit numbers that follow from sizes. */

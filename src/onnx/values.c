@@ -234,6 +234,7 @@ static mica_onnx_ref hold_outputs(mica_onnx_importing *n, const call *c, bool kn
         mica_onnx_held held = {.shape = c->outs[k],
                                .inputs = c->inputs,
                                .known = known,
+                               .loose = known && mica_onnx_is_loose(n->import, c->ins, c->count),
                                .falls = known && mica_onnx_may_fall(n->import, c->op, c->ins, c->count),
                                .trained = c->trained};
         if (!known)

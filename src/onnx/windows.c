@@ -124,6 +124,9 @@ void mica_onnx_check_windows(mica_onnx_importing *n, mica_onnx_ref x, const mica
 {
     if (w->same)
         mica_onnx_fix_strided(n, x, w, "auto_pad depends on a size of the model");
+    for (int k = 0; k < w->axes; k++)
+        if (w->stride[k] > 1)
+            mica_onnx_doubt_axis(n, x, 2 + k);
 }
 
 void mica_onnx_cut_nothing(mica_onnx_windows *w)
