@@ -230,7 +230,8 @@ static int print_program(const mica_net *net)
     if (text == NULL)
         return verb_error(&verb_plan, EXIT_FAILED, "no memory for the program's text");
     (void)mica_net_program_print(text, length + 1, net);
-    printf("\n%s", text);
+    putchar('\n');
+    put_message(stdout, text);
     free(text);
     return EXIT_OK;
 }

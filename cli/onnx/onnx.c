@@ -7,6 +7,7 @@
 #include "cli/net/argument.h"
 #include "cli/onnx/given.h"
 #include "cli/onnx/onnx.h"
+#include "io/quote.h"
 
 /* A ModelProto begins with ir_version, a small number, in all files that are written in the order of its fields. What
  * follows is another of its fields: texts (2, 3, 4, 6), model_version (5), the graph (7) or opsets (8). */
@@ -47,10 +48,13 @@ void onnx_sizes(char *text, size_t size, const onnx_built *built)
 {
     size_t at = 0;
     text[0] = '\0';
-    for (int i = 0; i < built->given.symbols && at < size; i++)
-        if (strcmp(built->given.symbol[i].name, "batch") != 0)
-            at += (size_t)snprintf(text + at, size - at, ", %.40s %td", built->given.symbol[i].name,
-                                   built->given.symbol[i].size);
+    for (int i = 0; i < built->given.symbols && at < size; i++) {
+        const mica_onnx_set *s = &built->given.symbol[i];
+        mica_quote name = mica_quote_string(s->name); /* a name of a file, in quotes only if it needs them */
+        bool plain = strlen(name.text) == strlen(s->name) + 2;
+        if (strcmp(s->name, "batch") != 0)
+            at += (size_t)snprintf(text + at, size - at, ", %.40s %td", plain ? s->name : name.text, s->size);
+    }
 }
 
 size_t onnx_weight_bytes(const onnx_built *built)

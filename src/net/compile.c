@@ -349,7 +349,7 @@ static mica_status mark_outputs(mica_net *net)
         mica_value_info *v = &net->values[i];
         if (v->maker != NONE && v->number == 0 &&
             ((!read[i] && !v->unasked) || (net->nodes[v->maker].op->flags & MICA_OP_LOSS)))
-            v->output = true;
+            v->output = v->output > 0 ? v->output : ++net->output_count;
     }
     mica_release(net->ctx, read, (size_t)net->built_values + 1);
     return MICA_OK;

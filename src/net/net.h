@@ -89,7 +89,7 @@ typedef struct mica_value_info {
     float start; /* kept */
     size_t flat; /* learned: its first element in the flat tensor; kept and derived: its byte in the block */
     bool frozen;
-    bool output;        /* is read after the step */
+    int output;         /* is read after the step: the number of the output, from 1 on; 0: it is none */
     bool unasked;       /* it is no output even if nobody reads it */
     bool observed;      /* that alone for a conversion: src/int8 */
     bool wanted;        /* its gradient is */
@@ -171,7 +171,7 @@ struct mica_net {
     mica_size size[MICA_SIZES];
     const char *sizes_fixed; /* why no step may have other sizes than those planned; NULL: it may */
     mica_value_info *values;
-    int value_count, value_room;
+    int value_count, value_room, output_count;
     int built_values, built_derivations; /* those after are made by compile */
     /* Of random numbers, given out so far; counted so that a seed means the weights it did in 0.1. */
     mica_stream_number streams;

@@ -240,7 +240,8 @@ mica_status mica_net_output(mica_net *net, const char *name, mica_value value)
         return net->status;
     MICA_TRY(mica_net_check_value(net, value, "output"));
     mica_value_info *v = &net->values[value - 1];
-    v->output = true;
+    if (v->output == 0)
+        v->output = ++net->output_count;
     bool is_layers = v->layer != NONE && net->layers[v->layer].output == value;
     const char *known = v->name != NULL ? v->name : is_layers ? net->layers[v->layer].name : "";
     if (name == NULL || strcmp(known, name) == 0)

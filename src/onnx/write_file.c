@@ -6,6 +6,7 @@
  *       ...
  *
  * Protobuf puts lengths first. So weights are laid out twice, by the same code: to learn the length, and to write. */
+#include <limits.h>
 #include <string.h>
 
 #include "io/quote.h"
@@ -208,17 +209,33 @@ static void add_opset(mica_onnx_writer *w, mica_onnx_bytes *model, const char *d
     mica_onnx_add_part(model, MODEL_OPSET, &w->part);
 }
 
+/* Those whose number is the least above `last`, which is returned, or INT_MAX: several have none. */
+static int add_outputs(mica_onnx_writer *w, mica_onnx_bytes *graph, int last)
+{
+    int next = INT_MAX;
+    for (int i = 0; i < w->net->built_values; i++) {
+        int number = w->net->values[i].output;
+        if (number > last && number < next && mica_onnx_is_output(w, i))
+            next = number;
+    }
+    for (int i = 0; i < w->net->built_values && next != INT_MAX; i++)
+        if (w->net->values[i].output == next && mica_onnx_is_output(w, i))
+            add_info(w, graph, GRAPH_OUTPUT, i);
+    return next;
+}
+
+/* Inputs; and outputs in the order that they became some. */
 static mica_status add_ends(mica_onnx_writer *w, mica_onnx_bytes *graph)
 {
     for (int i = 0; i < w->net->built_values; i++) {
-        bool in = mica_onnx_is_input(w, i) && w->named[i], out = mica_onnx_is_output(w, i);
-        if (in || out || mica_onnx_is_weight(w, i))
+        bool in = mica_onnx_is_input(w, i) && w->named[i];
+        if (in || mica_onnx_is_output(w, i) || mica_onnx_is_weight(w, i))
             MICA_TRY(check_value(w, i));
         if (in)
             add_info(w, graph, GRAPH_INPUT, i);
-        if (out)
-            add_info(w, graph, GRAPH_OUTPUT, i);
     }
+    for (int last = -1; last != INT_MAX;)
+        last = add_outputs(w, graph, last);
     return graph->status;
 }
 
