@@ -8,15 +8,31 @@
 
 VF_INLINE size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
+/* Every second element: n of them, at most VF_LANES, a constant where it is that. */
+VF_INLINE void copy_second(float *dst, const float *src, size_t n)
+{
+    vf even, odd;
+    size_t read = 2 * n - 1, low = least(read, VF_LANES);
+    vf_unzip(n == VF_LANES ? vf_load(src) : vf_load_tail(src, low), vf_load_tail(src + low, read - low),
+             &even, &odd);
+    if (n == VF_LANES)
+        vf_store(dst, even);
+    else
+        vf_store_tail(dst, even, n);
+}
+
 __attribute__((unused)) static void copy_strided(float *dst, const float *src, ptrdiff_t stride, size_t n)
 {
     size_t i = 0;
-    if (stride == 2 && VF_LANES > 1)
-        for (; i + VF_LANES <= n; i += VF_LANES) {
-            vf even, odd;
-            vf_unzip(vf_load(src + 2 * i), vf_load_tail(src + 2 * i + VF_LANES, VF_LANES - 1), &even, &odd);
-            vf_store(dst + i, even);
-        }
+    if (stride == 2 && VF_LANES > 1) {
+        for (; i + VF_LANES <= n; i += VF_LANES)
+            copy_second(dst + i, src + 2 * i, VF_LANES);
+        if (i < n && n >= VF_LANES) /* the last vector once more */
+            copy_second(dst + n - VF_LANES, src + 2 * (n - VF_LANES), VF_LANES);
+        else if (i < n && VF_LANES > 8) /* parts of vectors cost little */
+            copy_second(dst, src, n);
+        i = n >= VF_LANES || VF_LANES > 8 ? n : i;
+    }
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(dst + i, vf_gather(src + (ptrdiff_t)i * stride, stride));
     for (; i < n; i++)
