@@ -437,3 +437,86 @@ TEST(onnx_weights_of_subgraphs_learn)
     }
     drop(&l);
 }
+
+/* ---- Heads ---- */
+
+/* The bias of a single output is learned; a single number elsewhere is a constant. */
+TEST(onnx_single_weights_learn)
+{
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    test_random r = test_seed(23);
+    proto graph = {0};
+    const int64_t shape[] = {3, 4}, weight[] = {4, 1}, one[] = {1}, out[] = {3, 1};
+    proto_message(&graph, GRAPH_NODE, proto_node("Gemm", "x w b", "sum"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "sum by", "y"));
+    put_random(&graph, &r, "w", 2, weight);
+    put_random(&graph, &r, "b", 1, one);
+    put_random(&graph, &r, "by", 1, one);
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, out));
+    if (learn(&l, ctx, graph, 17)) {
+        mica_tensor t;
+        CHECK(mica_net_named(l.net, "w") != 0 && mica_net_named(l.net, "b") != 0);
+        const mica_optimizer sgd = {.kind = MICA_SGD};
+        mica_value y = mica_net_named(l.net, "y");
+        (void)mica_net_mse(l.net, y, mica_net_input(l.net, "target", MICA_F32, 2, out), NULL);
+        if (CHECK_OK(ctx, mica_net_compile(l.net, &(mica_compile_opts){.train = true, .optimizer = &sgd})) &&
+            CHECK_OK(ctx, mica_net_bind(l.net, NULL, 0)) && CHECK_OK(ctx, mica_net_initialize(l.net, 1)) &&
+            CHECK_OK(ctx, mica_onnx_load(l.model, l.net))) {
+            CHECK_OK(ctx, mica_net_gradient(l.net, &t, "b"));
+            CHECK(mica_net_gradient(l.net, &t, "by") != MICA_OK);
+        }
+    }
+    drop(&l);
+}
+
+/* What is dropped is what the mask says. */
+static void check_mask(mica_context *ctx, mica_net *net, const mica_tensor *x)
+{
+    mica_tensor y, mask;
+    size_t dropped = 0;
+    fill_with(x, 3);
+    CHECK_OK(ctx, mica_net_gradients(net, NULL)); /* a forward alone drops nothing */
+    if (!CHECK_OK(ctx, mica_net_tensor(net, &y, "y")) || !CHECK_OK(ctx, mica_net_tensor(net, &mask, "mask")))
+        return;
+    for (size_t i = 0; i < mica_tensor_count(&y); i++) {
+        CHECK(((const float *)y.data)[i] == 0.0f);
+        dropped += ((const unsigned char *)mask.data)[i] == 0;
+    }
+    CHECK(dropped > 30 && dropped < 98);
+}
+
+/* Exporters name the mask that dropout makes, though nothing reads it. */
+TEST(onnx_dropout_with_a_mask)
+{
+    mica_context *ctx = test_context(1);
+    learner l = {0};
+    proto graph = {0};
+    const int64_t shape[] = {8, 16};
+    const float ratio = 0.5f;
+    const unsigned char training = 1;
+    const int64_t width[] = {16};
+    test_random r = test_seed(29);
+    proto_message(&graph, GRAPH_INITIALIZER,
+                  proto_tensor("ratio", ONNX_FLOAT, 0, NULL, &ratio, sizeof ratio));
+    proto_message(&graph, GRAPH_INITIALIZER, proto_tensor("on", 9, 0, NULL, &training, sizeof training));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "x w", "a"));
+    put_random(&graph, &r, "w", 1, width);
+    proto_message(&graph, GRAPH_NODE, proto_node("Dropout", "a ratio on", "d mask"));
+    proto_message(&graph, GRAPH_NODE, proto_node("CastLike", "mask x", "m"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Mul", "a m", "kept"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "kept kept", "twice"));
+    proto_message(&graph, GRAPH_NODE, proto_node("Sub", "d twice", "y"));
+    proto_message(&graph, GRAPH_INPUT, proto_value("x", ONNX_FLOAT, 2, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("y", ONNX_FLOAT, 2, shape));
+    proto_message(&graph, GRAPH_OUTPUT, proto_value("mask", 9, 2, shape));
+    mica_tensor x;
+    if (learn(&l, ctx, graph, 17)) {
+        (void)mica_net_mse(l.net, mica_net_named(l.net, "y"),
+                           mica_net_input(l.net, "target", MICA_F32, 2, shape), NULL);
+        if (compile(&l, ctx) && CHECK_OK(ctx, mica_net_tensor(l.net, &x, "x")))
+            check_mask(ctx, l.net, &x);
+    }
+    drop(&l);
+}

@@ -321,6 +321,36 @@ TEST(onnx_write_lays_weights_out)
     scratch_remove(&s);
 }
 
+/* In the order that they became outputs, whatever made them first. */
+TEST(onnx_write_keeps_the_order_of_outputs)
+{
+    static const char *const order[] = {"y", "late", "early"};
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    char path[300];
+    snprintf(path, sizeof path, "%s", scratch_path(&s, "a.onnx"));
+    mica_net *net;
+    REQUIRE(CHECK_OK(ctx, mica_net_create(ctx, &net)));
+    mica_value x = mica_net_input(net, "x", MICA_F32, 2, (mica_index[]){2, 3});
+    mica_value early = mica_net_op(net, "first", "relu", &x, 1, NULL);
+    mica_value middle = mica_net_op(net, "second", "tanh", &early, 1, NULL);
+    mica_value late = mica_net_op(net, "third", "abs", &middle, 1, NULL);
+    mica_net_output(net, "y", middle);
+    mica_net_output(net, "late", late);
+    mica_net_output(net, "early", early);
+    mica_onnx *model = NULL;
+    if (make(net, &(mica_compile_opts){.train = false}) && CHECK_OK(ctx, mica_onnx_write(net, path, NULL)) &&
+        CHECK_OK(ctx, mica_onnx_open(ctx, &model, path)) && CHECK(mica_onnx_outputs(model) == 3))
+        for (int k = 0; k < 3; k++) {
+            mica_onnx_value value;
+            CHECK_OK(ctx, mica_onnx_output(model, &value, k));
+            CHECK_MSG(strcmp(value.name, order[k]) == 0, "output %d is %s", k, value.name);
+        }
+    mica_onnx_close(model);
+    mica_net_destroy(net);
+    scratch_remove(&s);
+}
+
 /* Without functions: within rounding. */
 TEST(onnx_write_plain)
 {
