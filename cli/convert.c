@@ -14,6 +14,9 @@
 #include "cli/picture/text.h"
 #include "net/net.h"
 
+/* For a size that is not set: at 1, the -1 of a Reshape might stand for it as for any other. */
+#define PLANNED 2
+
 typedef struct settings {
     shared_settings shared;
     option_list set;
@@ -105,7 +108,7 @@ static int bind(job *j)
 
 static int read_net(job *j)
 {
-    mica_netfile_opts opts = {.batch = 2, .inference = true};
+    mica_netfile_opts opts = {.batch = PLANNED, .inference = true};
     int code = net_build(&j->net, &j->info, &verb_convert, j->ctx, j->from, &j->set->set, &opts);
     if (code == EXIT_OK)
         code = bind(j);
@@ -153,7 +156,7 @@ static int read_model(job *j)
         code = given_sets(&j->given, &verb_convert, &j->set->set);
     if (code != EXIT_OK)
         return code;
-    given_fill_sizes(&j->given, 2);
+    given_fill_sizes(&j->given, PLANNED);
     if (build_model(j) != MICA_OK)
         return given_build_failed(&j->given, &verb_convert, j->from);
     code = bind(j);
