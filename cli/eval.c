@@ -10,6 +10,7 @@
 #include "cli/model/tables.h"
 #include "cli/model/score_report.h"
 #include "cli/model/take.h"
+#include "cli/onnx/net.h"
 #include "cli/picture/text.h"
 #include "cli/ranks.h"
 
@@ -174,9 +175,13 @@ static int open_all(evaluation *e, settings *set, const char *where)
                          .normalization = &e->saved.meaning.normalization};
     if (feed_open(&e->feed, e->ctx, &e->data, &feeding) != MICA_OK)
         return verb_failed(&verb_eval, e->ctx);
+    mica_index left = onnx_sizes_fixed(e->net) ? feed_keep_whole(&e->feed, (mica_index)set->batch) : 0;
     if (e->feed.samples == 0)
-        return verb_error(&verb_eval, EXIT_FILE, "%s has no samples in its %s split", set->data,
-                          parts[e->part]);
+        return verb_error(&verb_eval, EXIT_FILE, "%s has %s samples in its %s split%s", set->data,
+                          left > 0 ? "too few" : "no", parts[e->part],
+                          left > 0 ? ": the model takes whole batches only" : "");
+    if (left > 0)
+        fprintf(stderr, "note: %td samples are left out: the model takes whole batches only\n", left);
     return EXIT_OK;
 }
 

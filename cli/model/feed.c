@@ -100,6 +100,14 @@ mica_status feed_open(feed *out, mica_context *ctx, const data *d, const feed_op
     return MICA_OK;
 }
 
+mica_index feed_keep_whole(feed *f, mica_index batch)
+{
+    mica_index rest = f->samples % batch;
+    f->samples -= rest;
+    f->steps = f->samples / batch;
+    return rest;
+}
+
 void feed_close(mica_context *ctx, feed *f)
 {
     mica_batches_destroy(ctx, f->batches);

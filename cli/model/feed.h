@@ -32,6 +32,8 @@ typedef struct feed {
 
 /* The feed stays where it is: its source points into it. */
 mica_status feed_open(feed *out, mica_context *ctx, const data *d, const feed_opts *opts);
+/* Leaves out what is no whole batch, for a net that takes no other: how many samples. */
+mica_index feed_keep_whole(feed *f, mica_index batch);
 void feed_close(mica_context *ctx, feed *f);
 
 /* The share of the samples that tests get: none where the data have their own, or with folds. */

@@ -7,6 +7,7 @@
 #include <mica/train.h>
 
 #include "cli/model/int8.h"
+#include "cli/onnx/net.h"
 
 enum { COMPARED = 8 }; /* batches that layers are compared over */
 #define QAT_RATE 5e-4  /* of training with roundings, at its beginning */
@@ -83,8 +84,10 @@ static int open_feed(quantizing *z, feed *f, mica_part part)
                       .normalization = &z->meaning->normalization};
     if (feed_open(f, z->ctx, &z->samples, &opts) != MICA_OK)
         return verb_failed(z->v, z->ctx);
+    bool left = onnx_sizes_fixed(z->net) && feed_keep_whole(f, z->batch) > 0;
     if (f->samples == 0)
-        return verb_error(z->v, EXIT_FILE, "%s has no samples for this", z->data);
+        return verb_error(z->v, EXIT_FILE, "%s has %s samples for this%s", z->data, left ? "too few" : "no",
+                          left ? ": the model takes whole batches only" : "");
     return EXIT_OK;
 }
 
