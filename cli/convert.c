@@ -16,6 +16,7 @@
 
 /* For a size that is not set: at 1, the -1 of a Reshape might stand for it as for any other. */
 #define PLANNED 2
+#define APART   3 /* from one such size to the next: sizes that are the same cannot be told apart */
 
 typedef struct settings {
     shared_settings shared;
@@ -156,7 +157,7 @@ static int read_model(job *j)
         code = given_sets(&j->given, &verb_convert, &j->set->set);
     if (code != EXIT_OK)
         return code;
-    given_fill_sizes(&j->given, PLANNED);
+    given_fill_sizes(&j->given, PLANNED, APART);
     if (build_model(j) != MICA_OK)
         return given_build_failed(&j->given, &verb_convert, j->from);
     code = bind(j);

@@ -53,16 +53,19 @@ void given_set_size(given *g, const char *symbol, mica_index size)
         g->symbol[g->symbols++] = (mica_onnx_set){.name = symbol, .size = size};
 }
 
-void given_fill_sizes(given *g, mica_index size)
+void given_fill_sizes(given *g, mica_index size, mica_index apart)
 {
+    mica_index next = size;
     for (int i = 0; i < g->count; i++) {
         const mica_onnx_value *v = &g->input[i];
         bool nameless = false;
         for (int k = 0; k < v->rank && g->how[i] == GIVEN_NOTHING; k++) {
             const char *symbol = v->symbol[k];
             nameless = nameless || (v->dim[k] < 0 && symbol == NULL);
-            if (v->dim[k] < 0 && symbol != NULL)
-                given_set_size(g, symbol, size);
+            if (v->dim[k] < 0 && symbol != NULL && given_size(g, symbol) < 0) {
+                given_set_size(g, symbol, next);
+                next += apart;
+            }
         }
         if (!nameless || v->dtype == MICA_DTYPE_COUNT)
             continue;

@@ -27,6 +27,8 @@ typedef struct given {
     mica_onnx_set symbol[OPTION_LIST_MOST];
     char symbol_name[OPTION_LIST_MOST][128];
     int symbols;
+    char sampled[OPTION_LIST_MOST][160]; /* sizes that data have told, as --set would have them */
+    int sampled_count;
     bool frozen; /* built for training, it is not trained: mica_onnx_opts */
 } given;
 
@@ -47,8 +49,8 @@ int given_inputs(given *g, const verb *v, const option_list *list, char **files,
 mica_index given_size(const given *g, const char *symbol);
 /* A size by its name, unless that was said before. */
 void given_set_size(given *g, const char *symbol, mica_index size);
-/* Sizes that nothing was said of are this. */
-void given_fill_sizes(given *g, mica_index size);
+/* Sizes that nothing was said of are this, and for each further name so much more. */
+void given_fill_sizes(given *g, mica_index size, mica_index apart);
 
 /* Builds the net. Inputs that it needs to know, and that have values, become constants. NULL after a failure. */
 mica_status given_build(given *g, mica_net **net, bool train);

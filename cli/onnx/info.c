@@ -217,7 +217,7 @@ int onnx_info(mica_context *ctx, const verb *v, const option_list *set, const ch
     if (code == EXIT_OK) {
         count_graph(&types, &g->model->graph);
         qsort(types.list, types.count, sizeof *types.list, by_count);
-        given_fill_sizes(g, 1);
+        given_fill_sizes(g, 1, 0);
         mica_status status = given_build(g, &net, false);
         if (json)
             put_all_json(g, &types, status);

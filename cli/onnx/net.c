@@ -43,6 +43,16 @@ static mica_index batch_set(const given *g)
     return in->rank > 0 ? given_size(g, in->symbol[0]) : -1;
 }
 
+/* A size of the samples: what is made of the net has to know it. */
+static void set_sampled(given *g, const char *symbol, mica_index size)
+{
+    given_set_size(g, symbol, size);
+    if (g->sampled_count < OPTION_LIST_MOST && strpbrk(symbol, "=\n") == NULL &&
+        (size_t)snprintf(g->sampled[g->sampled_count], sizeof g->sampled[0], "%s=%td", symbol, size) <
+            sizeof g->sampled[0])
+        g->sampled_count++;
+}
+
 /* Sizes that are open: the first axis is the batch, the others are those of the data's samples. */
 static int set_sizes(given *g, const verb *v, const mica_netfile_opts *opts, const char *path,
                      mica_index usual)
@@ -67,8 +77,8 @@ static int set_sizes(given *g, const verb *v, const mica_netfile_opts *opts, con
         else if (in->dim[0] < 0)
             given_set_size(g, in->symbol[0], batch);
         for (int k = 1; k < in->rank && i == 0 && opts->sample_rank == in->rank - 1; k++)
-            if (in->dim[k] < 0 && in->symbol[k] != NULL)
-                given_set_size(g, in->symbol[k], opts->sample[k - 1]);
+            if (in->dim[k] < 0 && in->symbol[k] != NULL && given_size(g, in->symbol[k]) < 0)
+                set_sampled(g, in->symbol[k], opts->sample[k - 1]);
     }
     return EXIT_OK;
 }
@@ -188,6 +198,7 @@ typedef struct building {
     const verb *v;
     mica_context *ctx;
     const char *path; /* of the model */
+    const char *file; /* the same as its text has it */
     mica_task task;
     const option_list *set;
     const mica_netfile_opts *opts;
@@ -210,6 +221,18 @@ static int build_from(mica_net **out, mica_netfile_info *info, const building *b
     return EXIT_OK;
 }
 
+/* With the sizes that data have told. A model whose weights lie in other files is not copied, but found where it is. */
+static char *text_of(const building *b, const given *g)
+{
+    char where[8192];
+    option_list all = *b->set;
+    for (int i = 0; i < g->sampled_count && all.count < OPTION_LIST_MOST; i++)
+        all.item[all.count++] = g->sampled[i];
+    bool apart = g->model->mapped != NULL && absolute_path(where, sizeof where, b->path);
+    return onnx_text_print(apart ? where : b->file, b->task, &all);
+}
+
+/* `text`: of a checkpoint; NULL: it is made. */
 static int build(mica_net **out, mica_netfile_info *info, const building *b, const char *text)
 {
     *out = NULL;
@@ -218,9 +241,11 @@ static int build(mica_net **out, mica_netfile_info *info, const building *b, con
     if (code == EXIT_OK)
         code = build_from(out, info, b, g);
     if (code == EXIT_OK) {
-        info->text = text;
+        char *made = text == NULL ? text_of(b, g) : NULL;
+        info->text = made != NULL ? made : text;
         if (!take_into_net(*out, &info->text))
             code = verb_failed(b->v, b->ctx);
+        free(made);
     }
     if (*out == NULL)
         close_model(g); /* otherwise the net does */
@@ -262,28 +287,19 @@ int onnx_text_build(mica_net **out, mica_netfile_info *info, const verb *v, mica
     return code;
 }
 
-/* A model whose weights lie in other files is not copied, but found where it is. */
 int onnx_train_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx,
                      const char *path, mica_task task, const option_list *set, const mica_netfile_opts *opts)
 {
-    char where[8192], *text = onnx_text_print(ONNX_SOURCE, task, set);
     building b = {.v = v,
                   .ctx = ctx,
                   .path = path,
+                  .file = ONNX_SOURCE,
                   .task = task,
                   .set = set != NULL ? set : &no_set,
                   .opts = opts != NULL ? opts : &no_opts,
                   .learns = true,
                   .usual = 32};
-    int code = build(out, info, &b, text);
-    free(text);
-    if (code != EXIT_OK || onnx_of(*out)->mapped == NULL || !absolute_path(where, sizeof where, path))
-        return code;
-    info->text = text = onnx_text_print(where, task, set);
-    if (!take_into_net(*out, &info->text))
-        code = verb_failed(v, ctx);
-    free(text);
-    return code;
+    return build(out, info, &b, NULL);
 }
 
 int onnx_run_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_context *ctx,
@@ -292,12 +308,10 @@ int onnx_run_build(mica_net **out, mica_netfile_info *info, const verb *v, mica_
     building b = {.v = v,
                   .ctx = ctx,
                   .path = path,
+                  .file = path,
                   .set = set != NULL ? set : &no_set,
                   .opts = opts != NULL ? opts : &no_opts};
-    char *text = onnx_text_print(path, MICA_TASK_NONE, set);
-    int code = build(out, info, &b, text);
-    free(text);
-    return code;
+    return build(out, info, &b, NULL);
 }
 
 bool onnx_sizes_fixed(const mica_net *net) { return net->sizes_fixed != NULL; }

@@ -39,7 +39,7 @@ int onnx_build(onnx_built **out, mica_net **net, mica_context *ctx, const verb *
     int code = given_sets(&built->given, v, set);
     if (code != EXIT_OK)
         return code;
-    given_fill_sizes(&built->given, batch);
+    given_fill_sizes(&built->given, batch, 0);
     return given_build(&built->given, net, false) == MICA_OK ? EXIT_OK
                                                              : given_build_failed(&built->given, v, path);
 }

@@ -122,8 +122,9 @@ static mica_status read_scale(mica_int8 *q, int value, const scale_line *lines, 
     if (found == NULL ||
         (mica_parse_number(scale, found->number, found->number_length) && *scale >= 1e-30 && *scale <= 1e37))
         return MICA_OK;
-    return mica_fail(q->ctx, MICA_ERR_FORMAT, "int8: the scale of %s is %s: expected a number from 1e-30 to 1e37",
-                     MICA_QUOTE(key), MICA_QUOTE_N(found->number, found->number_length));
+    return mica_fail(q->ctx, MICA_ERR_FORMAT,
+                     "int8: the scale of %s is %s: expected a number from 1e-30 to 1e37", MICA_QUOTE(key),
+                     MICA_QUOTE_N(found->number, found->number_length));
 }
 
 /* All lines are looked at before the first scale is set. */

@@ -526,7 +526,8 @@ static void stream(float *dst, const float *src, size_t n)
 
 /* Eight elements as the compiler's own vector, at any address: it finds the shuffles of any instruction set. */
 typedef uint32_t eight __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint64_t pairs __attribute__((vector_size(32))); /* of them: for these, compilers find plain instructions */
+typedef uint64_t pairs
+    __attribute__((vector_size(32))); /* of them: for these, compilers find plain instructions */
 
 #define LOW(a, b)   __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
 #define HIGH(a, b)  __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)

@@ -1,9 +1,9 @@
 /* What a comparison with one twin may miss. A number that follows from a size by sums and products differs in the twin,
  * or is the same at all sizes. One that is rounded (a third of a length) or limited (at most 4) may be the same in
- * both, or follow a size in both, but not elsewhere; and so may a condition. So may an axis behind windows with a stride,
- * or a slice. Where numbers that differ in the twin meet anything but what is known to keep them exact, or an axis that
- * differs meets such an operation, the import is doubtful, and is compared at more sizes (twin.c). A test for equality
- * might hold at a size that is not among these. */
+ * both, or follow a size in both, but not elsewhere; and so may a condition. So may an axis behind windows with a
+ * stride, or a slice. Where numbers that differ in the twin meet anything but what is known to keep them exact, or an
+ * axis that differs meets such an operation, the import is doubtful, and is compared at more sizes (twin.c). A test for
+ * equality might hold at a size that is not among these. */
 #include <string.h>
 
 #include "onnx/state.h"
@@ -47,8 +47,8 @@ static bool is_as_far(const mica_onnx_import *im, const mica_onnx_ref *ins, size
     return far[0] == far[1];
 }
 
-/* Whether this comparison has one result at all sizes. Exporters look for the -1 and 0 of Reshape in shapes, and no size
- * equals these; any other constant may be some size. Two numbers whose difference does not change meet always or
+/* Whether this comparison has one result at all sizes. Exporters look for the -1 and 0 of Reshape in shapes, and no
+ * size equals these; any other constant may be some size. Two numbers whose difference does not change meet always or
  * never. */
 static bool never_meet(const mica_onnx_import *im, const mica_onnx_ref *ins, unsigned others, unsigned loose)
 {

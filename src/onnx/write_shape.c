@@ -194,10 +194,33 @@ static void unpad(mica_onnx_writing *c)
 
 /* ---- In the shape of another ---- */
 
+/* Whether the elements of the table are known, and all the same. */
+static bool is_uniform(const mica_onnx_writing *c, mica_tensor *table)
+{
+    const mica_value_info *v = &c->w->net->values[c->node->in[0]];
+    if (v->home != MICA_HOME_LENT || !mica_tensor_contiguous(&v->tensor) ||
+        mica_tensor_count(&v->tensor) == 0)
+        return false;
+    size_t each = mica_dtype_bytes(v->tensor.dtype), bytes = mica_tensor_bytes(&v->tensor);
+    *table = v->tensor;
+    return memcmp(table->data, (const char *)table->data + each, bytes - each) == 0;
+}
+
+/* The beginning of a table. One of equal elements, as the first states of a recurrent layer are, has no end. */
 static void leading(mica_onnx_writing *c)
 {
     const mica_leading_opts *o = c->opts;
     mica_onnx_dim ends[MICA_MAX_RANK];
+    mica_tensor table;
+    if (is_uniform(c, &table)) {
+        for (int k = 0; k < table.rank; k++)
+            ends[k] = o->like[k] > 0 ? (mica_onnx_dim){.term = IN(o->like[k]), .axis = o->axis[k]}
+                                     : (mica_onnx_dim){.size = table.dim[k]};
+        mica_onnx_term shape = mica_onnx_put_dims(c, ends, table.rank);
+        table.rank = 0;
+        mica_onnx_node2(c, OUT(0), "Expand", mica_onnx_put_constant(c, &table), shape);
+        return;
+    }
     int64_t starts[MICA_MAX_RANK] = {0}, axes[MICA_MAX_RANK];
     int count = 0;
     for (int k = 0; k < c->in[0]->rank; k++)

@@ -169,9 +169,9 @@ static void make_bytes(const mica_int8_job *job, uint8_t *window, const int8_t *
     }
 }
 
-/* Rows of a phase: up to ROWS of them, from row `at` of the image on. Each step is taken for all of them before the next
- * one, which reads what it stored in vectors of another size: a processor waits less for that if it was a while ago. In
- * the order of memory: what is written behind a row is written again. */
+/* Rows of a phase: up to ROWS of them, from row `at` of the image on. Each step is taken for all of them before the
+ * next one, which reads what it stored in vectors of another size: a processor waits less for that if it was a while
+ * ago. In the order of memory: what is written behind a row is written again. */
 static void make_rows(const mica_int8_job *job, uint32_t *to, char *room, const int8_t *const plane[4],
                       mica_index at, mica_index count)
 {

@@ -1,10 +1,12 @@
-/* Lengths behind a stride or a slice: the same at several sizes, and yet no constants. Steps are refused, or give what a
- * net of that size gives. */
+/* Lengths behind a stride or a slice: the same at several sizes, and yet no constants. Steps are refused, or give what
+ * a net of that size gives. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <mica/mica.h>
 
+#include "io/scratch.h"
 #include "onnx/proto.h"
 #include "onnx/sized.h"
 #include "test.h"
@@ -102,4 +104,43 @@ TEST(onnx_lengths_behind_strides_are_no_constants)
         proto_free(&bytes);
     }
     CHECK(allowed > 0);
+}
+
+/* A table of equal elements, as first states are, is written without an end: larger batches than were planned run. */
+TEST(onnx_written_states_have_no_end)
+{
+    enum { FEW = 2, MORE = 9 };
+    mica_context *ctx = test_context(1);
+    scratch s = scratch_make();
+    char path[300];
+    snprintf(path, sizeof path, "%s", scratch_path(&s, "a.onnx"));
+    proto graph = sized_graph(), states = proto_node("ConstantOfShape", "shape", "states");
+    const float half = 0.5f;
+    proto_tensor_attribute(&states, "value",
+                           proto_tensor("", ONNX_FLOAT, 1, (int64_t[]){1}, &half, sizeof half));
+    proto_message(&graph, GRAPH_NODE, states);
+    proto_message(&graph, GRAPH_NODE, proto_node("Add", "x states", "y"));
+    proto bytes = proto_model(graph, 17);
+    mica_onnx *model = NULL, *written = NULL;
+    REQUIRE(mica_onnx_over(ctx, &model, bytes.bytes, bytes.size, "a test") == MICA_OK);
+    mica_net *few = sized_net(ctx, model, FEW), *more = NULL;
+    if (few != NULL && CHECK_OK(ctx, mica_onnx_write(few, path, NULL)) &&
+        CHECK_OK(ctx, mica_onnx_open(ctx, &written, path))) {
+        mica_onnx_set set = {.name = "batch", .size = MORE};
+        float y[MORE * SIZED_COLUMNS];
+        CHECK_OK(ctx, mica_net_create(ctx, &more));
+        if (CHECK_OK(ctx, mica_onnx_build(written, more, &(mica_onnx_opts){.sets = &set, .count = 1})) &&
+            CHECK_OK(ctx, mica_net_compile(more, &(mica_compile_opts){0})) &&
+            CHECK_OK(ctx, mica_net_bind(more, NULL, 0))) {
+            sized_run(ctx, more, y);
+            for (int i = 0; i < MORE * SIZED_COLUMNS; i++)
+                CHECK(y[i] == (float)i * 0.37f + 0.5f);
+        }
+    }
+    mica_net_destroy(more);
+    mica_net_destroy(few);
+    mica_onnx_close(written);
+    mica_onnx_close(model);
+    proto_free(&bytes);
+    scratch_remove(&s);
 }
