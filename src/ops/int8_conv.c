@@ -50,7 +50,7 @@ static mica_index phase_rows_of(const mica_int8_job *job, mica_index rows)
 /* At least one, even of no channels. */
 static size_t quad_planes(const mica_int8_job *job)
 {
-    return mica_most(1, job->packing.planes) * (size_t)(job->dim[0].step * job->dim[1].step);
+    return mica_most(1, job->packing.planes * (size_t)(job->dim[0].step * job->dim[1].step));
 }
 
 static size_t window_of(const mica_int8_job *job, mica_index rows)
