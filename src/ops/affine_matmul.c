@@ -83,8 +83,9 @@ static void run_unit(void *work, size_t unit, int thread)
 static void run(mica_context *ctx, product *p, void *scratch, double sums)
 {
     size_t wanted = ctx->threads > 1 ? mica_div_up((size_t)ctx->threads * UNITS, p->batch) : 1;
+    size_t parts = mica_most(1, mica_least(wanted, p->panels));
     p->own = scratch;
-    p->at_once = mica_least(mica_div_up(p->panels, mica_least(wanted, p->panels)), PANELS);
+    p->at_once = mica_most(1, mica_least(mica_div_up(p->panels, parts), PANELS));
     p->groups = mica_div_up(p->panels, p->at_once);
     mica_parallel_sums(ctx, sums, p->batch * p->groups, run_unit, p);
 }
