@@ -526,15 +526,22 @@ static void stream(float *dst, const float *src, size_t n)
 
 /* Eight elements as the compiler's own vector, at any address: it finds the shuffles of any instruction set. */
 typedef uint32_t eight __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint64_t pairs
-    __attribute__((vector_size(32))); /* of them: for these, compilers find plain instructions */
+/* Of them, for which compilers find plain instructions. */
+typedef uint64_t pairs __attribute__((vector_size(32)));
 
-#define LOW(a, b)   __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
-#define HIGH(a, b)  __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define LOW(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#if defined(MICA_SMALL) /* numbers one by one */
+#define EVEN(a, b)  __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define ODD(a, b)   __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define FIRST(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define LAST(a, b)  __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+#else
 #define EVEN(a, b)  ((eight)__builtin_shufflevector((pairs)a, (pairs)b, 0, 4, 2, 6))
 #define ODD(a, b)   ((eight)__builtin_shufflevector((pairs)a, (pairs)b, 1, 5, 3, 7))
 #define FIRST(a, b) ((eight)__builtin_shufflevector((pairs)a, (pairs)b, 0, 1, 4, 5))
 #define LAST(a, b)  ((eight)__builtin_shufflevector((pairs)a, (pairs)b, 2, 3, 6, 7))
+#endif
 
 #define ROW(k)    (*(const eight *)(src + (k)*src_stride))
 #define COLUMN(k) (*(eight *)(dst + (k)*dst_stride))
