@@ -13,6 +13,24 @@ proto sized_graph(void)
     return graph;
 }
 
+void sized_integer(proto *graph, const char *name, int64_t value)
+{
+    proto_message(graph, GRAPH_INITIALIZER,
+                  proto_tensor(name, ONNX_INT64, 1, (int64_t[]){1}, &value, sizeof value));
+}
+
+void sized_branch(proto *graph, const char *condition)
+{
+    proto node = proto_node("If", condition, "y");
+    for (int k = 0; k < 2; k++) {
+        proto branch = {0};
+        proto_message(&branch, GRAPH_NODE, proto_node(k == 0 ? "Neg" : "Abs", "x", "made"));
+        proto_message(&branch, GRAPH_OUTPUT, proto_value("made", ONNX_FLOAT, -1, NULL));
+        proto_graph_attribute(&node, k == 0 ? "then_branch" : "else_branch", branch);
+    }
+    proto_message(graph, GRAPH_NODE, node);
+}
+
 mica_net *sized_net(mica_context *ctx, mica_onnx *model, mica_index rows)
 {
     mica_net *net;

@@ -10,29 +10,17 @@
 
 enum { ROWS = 8 };
 
-static void put_integers(proto *graph, const char *name, int64_t value)
-{
-    proto_message(graph, GRAPH_INITIALIZER,
-                  proto_tensor(name, ONNX_INT64, 1, (int64_t[]){1}, &value, sizeof value));
-}
-
 /* -x if rows + add == other, else |x|. */
 static proto branch_model(int64_t add, int64_t other)
 {
-    proto graph = sized_graph(), node = proto_node("If", "same", "y");
-    put_integers(&graph, "first", 0);
-    put_integers(&graph, "add", add);
-    put_integers(&graph, "other", other);
+    proto graph = sized_graph();
+    sized_integer(&graph, "first", 0);
+    sized_integer(&graph, "add", add);
+    sized_integer(&graph, "other", other);
     proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape first", "rows"));
     proto_message(&graph, GRAPH_NODE, proto_node("Add", "rows add", "number"));
     proto_message(&graph, GRAPH_NODE, proto_node("Equal", "number other", "same"));
-    for (int k = 0; k < 2; k++) {
-        proto branch = {0};
-        proto_message(&branch, GRAPH_NODE, proto_node(k == 0 ? "Neg" : "Abs", "x", "made"));
-        proto_message(&branch, GRAPH_OUTPUT, proto_value("made", ONNX_FLOAT, -1, NULL));
-        proto_graph_attribute(&node, k == 0 ? "then_branch" : "else_branch", branch);
-    }
-    proto_message(&graph, GRAPH_NODE, node);
+    sized_branch(&graph, "same");
     return proto_model(graph, 17);
 }
 
@@ -68,8 +56,8 @@ TEST(onnx_hostile_branches_of_two_types)
     mica_context *ctx = attack_context();
     for (int empty = 0; empty < 2; empty++) {
         proto graph = sized_graph(), node = proto_node("If", "large", "table");
-        put_integers(&graph, "first", 0);
-        put_integers(&graph, "limit", ROWS - 1);
+        sized_integer(&graph, "first", 0);
+        sized_integer(&graph, "limit", ROWS - 1);
         proto_message(&graph, GRAPH_NODE, proto_node("Gather", "shape first", "rows"));
         proto_message(&graph, GRAPH_NODE, proto_node("Greater", "rows limit", "large"));
         for (int k = 0; k < 2; k++) {

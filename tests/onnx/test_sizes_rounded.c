@@ -34,14 +34,7 @@ static proto bounded_model(int which)
     } else if (which == 1) {
         proto_message(&graph, GRAPH_NODE, proto_node("Slice", "x number end first", "y"));
     } else {
-        node = proto_node("If", "number", "y");
-        for (int k = 0; k < 2; k++) {
-            proto branch = {0};
-            proto_message(&branch, GRAPH_NODE, proto_node(k == 0 ? "Neg" : "Abs", "x", "made"));
-            proto_message(&branch, GRAPH_OUTPUT, proto_value("made", ONNX_FLOAT, -1, NULL));
-            proto_graph_attribute(&node, k == 0 ? "then_branch" : "else_branch", branch);
-        }
-        proto_message(&graph, GRAPH_NODE, node);
+        sized_branch(&graph, "number");
     }
     return proto_model(graph, 17);
 }

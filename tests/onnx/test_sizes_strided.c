@@ -16,30 +16,24 @@ enum { MOST = 1000 };
 typedef enum way { BY_STEP, FIRST_FIVE, LAST_FIVE, BY_WINDOW, WAYS } way;
 typedef enum reader { DIVIDES, DECIDES, READERS } reader;
 
-static void put_integers(proto *graph, const char *name, int64_t value)
-{
-    proto_message(graph, GRAPH_INITIALIZER,
-                  proto_tensor(name, ONNX_INT64, 1, (int64_t[]){1}, &value, sizeof value));
-}
-
 /* `part`: some of the rows of x; `length`: how many. */
 static void put_length(proto *graph, way how)
 {
     static const int64_t start[] = {0, 0, -5}, stop[] = {INT64_MAX, 5, INT64_MAX}, step[] = {4, 1, 1};
-    put_integers(graph, "axis", how == BY_WINDOW ? 2 : 0);
+    sized_integer(graph, "axis", how == BY_WINDOW ? 2 : 0);
     if (how == BY_WINDOW) {
         proto pool = proto_node("MaxPool", "planes", "part");
         proto_ints(&pool, "kernel_shape", (int64_t[]){1}, 1);
         proto_ints(&pool, "strides", (int64_t[]){4}, 1);
-        put_integers(graph, "zero", 0);
+        sized_integer(graph, "zero", 0);
         proto_message(graph, GRAPH_NODE, proto_node("Transpose", "x", "turned"));
         proto_message(graph, GRAPH_NODE, proto_node("Unsqueeze", "turned zero", "planes"));
         proto_message(graph, GRAPH_NODE, pool);
     } else {
-        put_integers(graph, "start", start[how]);
-        put_integers(graph, "stop", stop[how]);
-        put_integers(graph, "step", step[how]);
-        put_integers(graph, "zero", 0);
+        sized_integer(graph, "start", start[how]);
+        sized_integer(graph, "stop", stop[how]);
+        sized_integer(graph, "step", step[how]);
+        sized_integer(graph, "zero", 0);
         proto_message(graph, GRAPH_NODE, proto_node("Slice", "x start stop zero step", "part"));
     }
     proto_message(graph, GRAPH_NODE, proto_node("Shape", "part", "parts"));
@@ -56,16 +50,9 @@ static proto length_model(way how, reader reads)
         proto_message(&graph, GRAPH_NODE, proto_node("Div", "x count", "y"));
         return proto_model(graph, 17);
     }
-    proto node = proto_node("If", "three", "y");
-    put_integers(&graph, "3", 3);
+    sized_integer(&graph, "3", 3);
     proto_message(&graph, GRAPH_NODE, proto_node("Equal", "length 3", "three"));
-    for (int k = 0; k < 2; k++) {
-        proto branch = {0};
-        proto_message(&branch, GRAPH_NODE, proto_node(k == 0 ? "Neg" : "Abs", "x", "made"));
-        proto_message(&branch, GRAPH_OUTPUT, proto_value("made", ONNX_FLOAT, -1, NULL));
-        proto_graph_attribute(&node, k == 0 ? "then_branch" : "else_branch", branch);
-    }
-    proto_message(&graph, GRAPH_NODE, node);
+    sized_branch(&graph, "three");
     return proto_model(graph, 17);
 }
 
