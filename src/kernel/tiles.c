@@ -23,6 +23,8 @@
 #define TWO_VECTORS  6
 #define ONE_VECTORS  8
 #define MOST_VECTORS 8
+/* Floats that a lone strip asks for its weights ahead: it is done with them sooner than they come from memory. */
+#define PANEL_AHEAD 1024
 /* Strips that one list has: a multiple of all of these. Pixels of a short one fit the first cache beside a window. */
 #define LIST       120
 #define SHORT_LIST 48
@@ -179,6 +181,8 @@ VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels
     const ptrdiff_t *end = w->end;
     for (const ptrdiff_t *offset = w->offset; offset < end; panel += TILE_CHANNELS, offset++) {
         vf x[MOST_VECTORS];
+        if (vectors == 1)
+            __builtin_prefetch(panel + PANEL_AHEAD, 0, 3);
 #pragma GCC unroll 8
         for (size_t v = 0; v < vectors; v++)
             x[v] = vf_load(from[v] + *offset);
@@ -208,6 +212,7 @@ typedef void tiles_fn(const work *w, const strip *s, size_t count);
     }
 TILES(image_of_many, TILE_CHANNELS, TILE_VECTORS, false)
 TILES(image_of_rest, TILE_CHANNELS, REST_VECTORS, false)
+TILES(image_of_last, TILE_CHANNELS, 1, false)
 TILES(image_of_two, 2, TWO_VECTORS, false)
 TILES(image_of_one, 1, ONE_VECTORS, false)
 TILES(totals_of_many, TILE_CHANNELS, TILE_VECTORS, true)
@@ -228,7 +233,9 @@ static void tiles(const work *w, const strip *s, size_t count)
     if (count > rest)
         (total ? totals_of_many : image_of_many)(w, s, count - rest);
     if (rest > 0)
-        (total ? totals_of_rest : image_of_rest)(w, s + (count - rest), rest);
+        (total       ? totals_of_rest
+         : rest == 1 ? image_of_last
+                     : image_of_rest)(w, s + (count - rest), rest);
 }
 
 /* Channels o .. of m. */
