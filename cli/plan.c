@@ -166,7 +166,8 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
         if (plan->kind_bytes[kind] > 0)
             print_line(mica_buffer_kind_text(kind), plan->kind_bytes[kind], plan->total);
     if (plan->parts > 1)
-        printf("\nthe batch is split into %d parts\n", plan->parts);
+        printf("\nthe batch is split into %d parts%s\n", plan->parts,
+               plan->lanes > 1 ? ", which threads run side by side" : "");
     if (plan->recomputed > 0)
         printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward pass\n",
                plan->recomputed, 100.0 * plan->extra_work);

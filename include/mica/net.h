@@ -183,7 +183,8 @@ typedef struct mica_compile_opts {
     /* Inference only: run the batch in parts of at most this many rows. 0: the compiler chooses, so that values between
      * calls stay in the cache where that pays, and the budget is met. MICA_WHOLE_BATCH: never in parts, whatever the
      * budget is. Training takes 0, for parts only if a budget needs them, or MICA_CHEAP_PARTS: also where they save
-     * memory and cost next to no time. */
+     * memory and cost next to no time. If there is a part for every thread, threads run parts side by side in inference,
+     * each in memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
     mica_index part_rows;
 } mica_compile_opts;
 #define MICA_WHOLE_BATCH (-1)
@@ -267,6 +268,7 @@ typedef struct mica_plan {
     int times;                                 /* calls of a step: forward, recomputed, backward */
     const mica_plan_time *time;                /* [times] */
     int parts;                                 /* that a batch is run in */
+    int lanes;                                 /* of these, run side by side, a thread each; 1: one by one */
     int recomputed;                            /* forward calls that run twice */
     double extra_work;                         /* of recomputing, as a fraction of the forward */
     const mica_plan_buffer *buffers;

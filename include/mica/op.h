@@ -18,7 +18,10 @@
  *
  * `run` is also called while measuring (mica_measure_begin), with tensors that have no data: this is how compile finds
  * out how much scratch a call needs. So it must touch data only through operations, or ask mica_call_measuring first. A
- * smaller call must never need more scratch than a larger one. */
+ * smaller call must never need more scratch than a larger one.
+ *
+ * Threads may run parts of a batch side by side, and then call `run` at the same time, each with a context and tensors
+ * of its own: it uses call->ctx and no other context, and changes nothing that calls share. */
 #ifndef MICA_OP_H
 #define MICA_OP_H
 

@@ -158,6 +158,9 @@ mica_status mica_net_bind(mica_net *net, void *block, size_t bytes)
     memset(net->block, 0, net->persistent);
     bind_lasting(net);
     bind_planned(net);
+#if !defined(MICA_SMALL)
+    mica_net_bind_lanes(net);
+#endif
     return mica_net_derive(net);
 }
 

@@ -18,15 +18,15 @@ mica_entry *mica_net_new_entry(mica_net *net, const mica_node *node, mica_phase 
 
 /* ---- Scratch ---- */
 
-/* Runs an entry without data, and notes what it takes, if that is more. */
-static mica_status measure_mode(mica_net *net, mica_entry *entry, bool training)
+/* Runs an entry without data, and notes in *bytes what it takes, if that is more. */
+static mica_status measure_mode(mica_net *net, mica_entry *entry, bool training, size_t *bytes)
 {
     mica_measure_begin(net->ctx);
     net->ctx->one_size = mica_net_one_size(net);
     mica_status status = mica_net_run_entry(net, entry, &(mica_mode){.training = training, .scale = 1.0f});
     net->ctx->one_size = false;
     size_t measured = mica_align_up(mica_measure_end(net->ctx));
-    entry->workspace_bytes = measured > entry->workspace_bytes ? measured : entry->workspace_bytes;
+    *bytes = measured > *bytes ? measured : *bytes;
     entry->flops = mica_measure_flops(net->ctx);
     return status;
 }
@@ -37,12 +37,27 @@ static mica_status measure_sizes(mica_net *net)
     for (int e = 0; e < net->entry_count; e++) {
         mica_entry *entry = &net->entries[e];
         if (entry->phase == MICA_PHASE_FORWARD)
-            MICA_TRY(measure_mode(net, entry, false));
+            MICA_TRY(measure_mode(net, entry, false, &entry->workspace_bytes));
         if (net->train)
-            MICA_TRY(measure_mode(net, entry, true));
+            MICA_TRY(measure_mode(net, entry, true, &entry->workspace_bytes));
     }
     return MICA_OK;
 }
+
+#if !defined(MICA_SMALL)
+/* The same by one thread, where parts run side by side. */
+static mica_status measure_lanes(mica_net *net)
+{
+    int threads = net->ctx->threads;
+    bool beside = mica_net_lanes_for(net) > 1;
+    mica_status status = MICA_OK;
+    net->ctx->threads = 1;
+    for (int e = 0; beside && e < net->entry_count && status == MICA_OK; e++)
+        status = measure_mode(net, &net->entries[e], false, &net->entries[e].lane_bytes);
+    net->ctx->threads = threads;
+    return status;
+}
+#endif
 
 /* What a smaller step takes is never more: a contract of every operation. Only where there is none to speak of are
  * operations asked for what they take at this very size; then a step of no rows is measured on its own. */
@@ -56,6 +71,9 @@ static mica_status measure(mica_net *net)
         net->size[0].now = 1;
         MICA_TRY(mica_net_infer_shapes(net));
     }
+#if !defined(MICA_SMALL)
+    MICA_TRY(measure_lanes(net));
+#endif
     return measure_sizes(net);
 }
 
@@ -126,7 +144,12 @@ static mica_status plan_once(mica_net *net, const recipe *how)
             MICA_TRY(measure(net));
     }
 #endif
-    return mica_net_lay_out(net);
+    MICA_TRY(mica_net_lay_out(net));
+#if !defined(MICA_SMALL)
+    if (how->part_rows >= net->size[0].most)
+        net->whole_total = net->plan.total;
+#endif
+    return MICA_OK;
 }
 
 mica_status mica_net_plan_with_parts(mica_net *net, mica_index rows)
@@ -393,6 +416,9 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->keep_cheap = opts->keep_cheap;
     net->ranks = opts->ranks;
     net->weights = opts->weights;
+#if !defined(MICA_SMALL)
+    net->budget = opts->budget;
+#endif
     net->has_optimizer = opts->train && opts->optimizer != NULL;
     if (net->has_optimizer)
         net->optimizer = *opts->optimizer;
@@ -412,6 +438,9 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     else if (opts->budget > 0 && net->plan.total > opts->budget)
         MICA_TRY(fit_budget(net, opts->budget, may_part));
     MICA_TRY(mica_net_fill_plan(net));
+#if !defined(MICA_SMALL)
+    MICA_TRY(mica_net_make_lanes(net));
+#endif
     MICA_TRY(mica_net_find_rules(net));
     mica_net_trim(net);
     net->compiled = true;

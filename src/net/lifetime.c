@@ -191,6 +191,90 @@ static void share_in_place(mica_net *net)
     }
 }
 
+/* ---- Packing ----
+ *
+ * The memory of lanes but the first (lanes.c) has what they do not share, and less scratch. */
+
+#if defined(MICA_SMALL)
+#define LANE_SPAN(net, group, span)  false
+#define SET_LANE_OFFSET(group, from) ((void)(group))
+#else
+#define LANE_SPAN(net, group, span)  mica_net_lane_span(net, group, span)
+#define SET_LANE_OFFSET(group, from) ((group)->lane_offset = (from))
+#endif
+
+/* What is to be packed for a group, in the first lane or in another one; false: nothing. */
+static bool find_span(const mica_net *net, const mica_group *group, bool lane, mica_span *span)
+{
+    if (lane)
+        return LANE_SPAN(net, group, span);
+    *span = group->span;
+    return !group->gone;
+}
+
+/* What is packed takes so many bytes, and at least so many. */
+typedef struct packing {
+    size_t bytes, bound;
+} packing;
+
+/* Packs the groups that are left; of a lane, those that it does not share. spans[] has room for all groups. */
+static mica_status pack(mica_net *net, mica_span *spans, bool lane, packing *out)
+{
+    size_t count = 0;
+    mica_span span;
+    for (int g = 0; g < net->group_count; g++)
+        if (find_span(net, &net->groups[g], lane, &span))
+            spans[count++] = span;
+    MICA_TRY(mica_pack(net->ctx, spans, count, &out->bytes));
+    MICA_TRY(mica_pack_lower_bound(net->ctx, spans, count, net->entry_count, &out->bound));
+    for (int g = net->group_count - 1; g >= 0; g--) {
+        mica_group *group = &net->groups[g];
+        if (!find_span(net, group, lane, &span))
+            continue;
+        size_t offset = spans[--count].offset;
+        if (lane)
+            SET_LANE_OFFSET(group, offset);
+        else
+            group->span.offset = net->persistent + offset;
+    }
+    return MICA_OK;
+}
+
+static mica_status pack_with(mica_net *net, mica_span *spans)
+{
+    packing first = {0, 0}, lane = {0, 0};
+    size_t derivations = 0, lanes = 0;
+    MICA_TRY(pack(net, spans, false, &first));
+    MICA_TRY(mica_net_measure_derivations(net, &derivations)); /* before anything else is there */
+#if !defined(MICA_SMALL)
+    net->lanes = mica_net_lanes_for(net);
+    if (net->lanes > 1)
+        MICA_TRY(pack(net, spans, true, &lane));
+    net->lanes_offset = net->persistent + first.bytes;
+    net->lane_bytes = lane.bytes;
+    lanes = (size_t)net->lanes - 1;
+    if (net->lanes_offset + lanes * lane.bytes > mica_net_most_with_lanes(net)) {
+        net->lanes = 1;
+        lanes = 0;
+    }
+#endif
+    size_t bytes = first.bytes + lanes * lane.bytes, bound = first.bound + lanes * lane.bound;
+    net->plan.total = net->persistent + (bytes > derivations ? bytes : derivations);
+    net->plan.lower_bound = net->persistent + (bound > derivations ? bound : derivations);
+    return MICA_OK;
+}
+
+static mica_status pack_groups(mica_net *net)
+{
+    size_t bytes = (size_t)net->group_count * sizeof(mica_span) + 1;
+    mica_span *spans = mica_allocate(net->ctx, bytes);
+    if (spans == NULL)
+        return net->ctx->status;
+    mica_status status = pack_with(net, spans);
+    mica_release(net->ctx, spans, bytes);
+    return status;
+}
+
 /* ---- The whole ---- */
 
 static mica_status add_workspaces(mica_net *net)
@@ -205,31 +289,6 @@ static mica_status add_workspaces(mica_net *net)
             return net->ctx->status;
     }
     return MICA_OK;
-}
-
-/* Packs the groups that are left. */
-static mica_status pack_groups(mica_net *net)
-{
-    size_t count = 0, bytes = (size_t)net->group_count * sizeof(mica_span), derivations = 0;
-    mica_span *spans = mica_allocate(net->ctx, bytes + 1);
-    if (spans == NULL)
-        return net->ctx->status;
-    for (int g = 0; g < net->group_count; g++)
-        if (!net->groups[g].gone)
-            spans[count++] = net->groups[g].span;
-    size_t packed = 0, bound = 0;
-    mica_status status = mica_pack(net->ctx, spans, count, &packed);
-    if (status == MICA_OK)
-        status = mica_pack_lower_bound(net->ctx, spans, count, net->entry_count, &bound);
-    if (status == MICA_OK) /* derived values are made before anything else is there */
-        status = mica_net_measure_derivations(net, &derivations);
-    for (int g = net->group_count - 1; g >= 0; g--)
-        if (!net->groups[g].gone)
-            net->groups[g].span.offset = net->persistent + spans[--count].offset;
-    mica_release(net->ctx, spans, bytes + 1);
-    net->plan.total = net->persistent + (packed > derivations ? packed : derivations);
-    net->plan.lower_bound = net->persistent + (bound > derivations ? bound : derivations);
-    return status;
 }
 
 mica_status mica_net_lay_out(mica_net *net)

@@ -6,7 +6,8 @@
  *                                                                      recompute.c, lifetime.c, plan.c;
  *                                                                      take_parts.c, choose_parts.c
  *   bind     every value gets its memory                             bind.c
- *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps
+ *   step     the program's calls in order                            run.c; sizes.c, rules.c, parts.c: smaller steps;
+ *                                                                      lanes.c: parts side by side
  *
  * Nodes are never changed by compiling: it works on a copy of them, and on values behind the built ones.
  */
@@ -120,6 +121,9 @@ typedef struct mica_entry {
     int addend[MICA_OP_OUTS];
     const char *fused;      /* what else it does: "relu" */
     size_t workspace_bytes; /* of its operation */
+#if !defined(MICA_SMALL)
+    size_t lane_bytes; /* the same by one thread, where parts run side by side */
+#endif
     double flops;           /* as planned */
 #if !defined(MICA_SMALL)
     double time; /* about, in ns, by one thread and out of the cache, where layout.c tells; 0: it does not */
@@ -139,9 +143,24 @@ typedef struct mica_group {
     mica_span span;
     int value; /* the first that uses it; NONE: the workspace of an entry */
     int entry;
+#if !defined(MICA_SMALL)
+    size_t lane_offset; /* in the memory of a lane but the first: lanes.c */
+#endif
     int seen;  /* through this time it is looked at from outside, so nobody takes it over; NONE: it is not */
     bool gone; /* its users moved to another group */
 } mica_group;
+
+#if !defined(MICA_SMALL)
+/* What a thread runs parts of a batch with, beside the others: lanes.c. */
+typedef struct mica_lane {
+    mica_context ctx;    /* the net's, without other threads */
+    mica_tensor *values; /* [value_count] */
+    mica_call *calls;    /* [entry_count], on these */
+    unsigned shapes;     /* which shapes they have: net->shapes */
+    mica_index part;     /* the one that it runs */
+    mica_status status;  /* of the part that failed */
+} mica_lane;
+#endif
 
 typedef struct mica_layer_info {
     const char *name, *kind;
@@ -186,6 +205,10 @@ struct mica_net {
 
     /* Compiled. */
     bool compiled, train, debug, planes, keep_cheap, has_optimizer, prepare;
+#if !defined(MICA_SMALL)
+    size_t budget;      /* the most bytes of the block; 0: no limit */
+    size_t whole_total; /* plan.total of the last plan that was not in parts */
+#endif
     int ranks;       /* that share the optimizer's state */
     bool unshared;   /* for tests, which set it: every buffer has memory of its own, for all of the step */
     bool all_last;   /* the same: every image that may has its channels last */
@@ -226,6 +249,12 @@ struct mica_net {
     mica_index rows;                 /* the batch of a step; size[0].now is that of a part */
     mica_index part_rows;            /* as planned; size[0].most: in one */
     mica_index size_now[MICA_SIZES]; /* for operations: of the present part */
+#if !defined(MICA_SMALL)
+    int lanes;                       /* parts that run side by side; 1: none do */
+    mica_lane *lane;                 /* [lanes]; NULL: none */
+    size_t lanes_offset, lane_bytes; /* the memory of all but the first, and of each */
+    unsigned shapes;                 /* how often shapes have changed */
+#endif
     uint64_t ready_step;             /* the number of the forward that a backward may follow */
     uint64_t seed, steps_taken;
     float loss;
@@ -404,6 +433,9 @@ mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index row
 /* A tensor as the caller sees it: the whole batch. */
 mica_tensor mica_net_whole(const mica_net *net, int value);
 
+/* Points tensors of a part's shapes, numbered as the net's values, at its rows of what holds the whole batch. */
+void mica_net_select_rows(const mica_net *net, mica_tensor *tensors, mica_index first);
+
 /* ---- The passes of compile, in their order ---- */
 
 /* compile.c: another entry, a copy of the node's. NULL, with an error recorded, when refused. */
@@ -502,6 +534,27 @@ typedef struct mica_mode {
 
 /* Runs an entry's operation, and adds parts to their sums. */
 mica_status mica_net_run_entry(mica_net *net, mica_entry *entry, const mica_mode *mode);
+/* Entries from `first` to before `end`, one after the other, by all threads. */
+mica_status mica_net_run_entries(mica_net *net, int first, int end, const mica_mode *mode);
+
+#if !defined(MICA_SMALL)
+/* ---- lanes.c ---- */
+
+/* How many parts of the present plan run side by side. */
+int mica_net_lanes_for(const mica_net *net);
+/* The bytes of the block up to which they may: those of the budget, and of the batch as a whole. So what a net takes
+ * grows with the threads only up to what it would have taken anyway. */
+size_t mica_net_most_with_lanes(const mica_net *net);
+/* What of a group each lane but the first has for itself, by its offset in the lane's memory; false: nothing. */
+bool mica_net_lane_span(const mica_net *net, const mica_group *group, mica_span *span);
+/* Where in the block the memory of such a lane begins. */
+size_t mica_net_lane_start(const mica_net *net, int lane);
+/* At the end of compile, and of bind. */
+mica_status mica_net_make_lanes(mica_net *net);
+void mica_net_bind_lanes(mica_net *net);
+/* The first `end` entries, for every part of the batch. */
+mica_status mica_net_run_lanes(mica_net *net, int end, const mica_mode *mode);
+#endif
 
 /* ---- watch.c ---- */
 

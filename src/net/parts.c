@@ -177,19 +177,36 @@ static char *whole_data(const mica_net *net, const mica_value_info *root)
     return net->block + net->groups[root->group].span.offset;
 }
 
+/* The same of row number `first`. */
+static char *rows_data(const mica_net *net, const mica_value_info *root, mica_index first)
+{
+    mica_index rows = net->size[0].now;
+    size_t row_bytes = mica_tensor_bytes(&root->tensor) / (size_t)(rows > 0 ? rows : 1);
+    return whole_data(net, root) + (size_t)first * row_bytes;
+}
+
 mica_status mica_net_select_part(mica_net *net, mica_index first, mica_index rows)
 {
     if (net->size[0].now != rows)
         MICA_TRY(mica_net_set_rows(net, rows));
     for (int i = 0; i < net->built_values; i++) {
-        mica_value_info *v = &net->values[i];
-        const mica_value_info *root = &net->values[v->root];
+        const mica_value_info *root = &net->values[net->values[i].root];
         if (root->whole)
-            v->tensor.data = whole_data(net, root) + (size_t)first * (mica_tensor_bytes(&root->tensor) /
-                                                                      (size_t)(rows > 0 ? rows : 1));
+            net->values[i].tensor.data = rows_data(net, root, first);
     }
     return MICA_OK;
 }
+
+#if !defined(MICA_SMALL)
+void mica_net_select_rows(const mica_net *net, mica_tensor *tensors, mica_index first)
+{
+    for (int i = 0; i < net->built_values; i++) {
+        const mica_value_info *root = &net->values[net->values[i].root];
+        if (root->whole)
+            tensors[i].data = rows_data(net, root, first);
+    }
+}
+#endif
 
 mica_tensor mica_net_whole(const mica_net *net, int number)
 {

@@ -114,9 +114,8 @@ static void add_persistent(mica_net *net)
     }
 }
 
-static void add_group(mica_net *net, const mica_group *group)
+static void add_group(mica_net *net, const mica_group *group, const mica_span *span, size_t workspace_bytes)
 {
-    const mica_span *span = &group->span;
     mica_plan_buffer *buffer;
     if (group->value == NONE) {
         const mica_entry *entry = &net->entries[group->entry];
@@ -124,7 +123,7 @@ static void add_group(mica_net *net, const mica_group *group)
                             span->offset);
         buffer->dtype = MICA_U8;
         buffer->rank = 1;
-        buffer->dim[0] = (mica_index)entry->workspace_bytes;
+        buffer->dim[0] = (mica_index)workspace_bytes;
     } else {
         const mica_value_info *v = &net->values[group->value];
         const char *name = net->plan_time_room > 0 ? mica_net_value_name(net, group->value) : NULL;
@@ -135,13 +134,45 @@ static void add_group(mica_net *net, const mica_group *group)
     buffer->last = span->last;
 }
 
+static void add_groups(mica_net *net)
+{
+    for (int g = 0; g < net->group_count; g++) {
+        const mica_group *group = &net->groups[g];
+        if (!group->gone)
+            add_group(net, group, &group->span, group->value == NONE ? net->entries[group->entry].workspace_bytes : 0);
+    }
+}
+
+#if !defined(MICA_SMALL)
+/* What lanes but the first have for themselves. */
+static void add_lanes(mica_net *net)
+{
+    for (int k = 1; k < net->lanes; k++)
+        for (int g = 0; g < net->group_count; g++) {
+            const mica_group *group = &net->groups[g];
+            mica_span span;
+            if (!mica_net_lane_span(net, group, &span))
+                continue;
+            span.offset += mica_net_lane_start(net, k);
+            add_group(net, group, &span, group->value == NONE ? net->entries[group->entry].lane_bytes : 0);
+        }
+}
+#endif
+
+#if defined(MICA_SMALL)
+#define LANES(net) 1
+#else
+#define LANES(net) ((net)->lanes)
+#endif
+
 /* Room for all of the plan, which is kept from one compile to the next. */
 static mica_status make_room(mica_net *net)
 {
 #if defined(MICA_SMALL)
     size_t room = 1, times = 0;
 #else
-    size_t room = (size_t)(net->group_count + net->value_count) + 3, times = (size_t)net->entry_count;
+    size_t groups = (size_t)net->group_count * (size_t)LANES(net);
+    size_t room = groups + (size_t)net->value_count + 3, times = (size_t)net->entry_count;
 #endif
     if (room > net->plan_room) {
         mica_plan_buffer *buffers = mica_allocate(net->ctx, room * sizeof *buffers);
@@ -174,16 +205,17 @@ mica_status mica_net_fill_plan(mica_net *net)
         net->plan_times[t] = (mica_plan_time){net->layers[net->entries[t].node.layer].name,
                                               net->entries[t].phase};
     plan->parts = net->part_rows > 0 ? (int)((net->size[0].most + net->part_rows - 1) / net->part_rows) : 1;
+    plan->lanes = LANES(net);
     plan->extra_work = mica_net_extra_work(net);
     memset(plan->kind_bytes, 0, sizeof plan->kind_bytes);
     add_persistent(net);
-    for (int g = 0; g < net->group_count; g++)
-        if (!net->groups[g].gone)
-            add_group(net, &net->groups[g]);
+    add_groups(net);
 #if defined(MICA_SMALL)
     mica_release(net->ctx, net->plan_buffers, net->plan_room * sizeof *net->plan_buffers);
     plan->buffers = net->plan_buffers = NULL;
     net->plan_room = 0;
+#else
+    add_lanes(net);
 #endif
     return net->status;
 }

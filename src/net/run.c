@@ -118,8 +118,8 @@ static mica_status run_watched(mica_net *net, mica_entry *entry, const mica_mode
     return status;
 }
 
-/* Entries from `first` to before `end`. Guards are set and checked where the whole program runs. */
-static mica_status run_entries(mica_net *net, int first, int end, const mica_mode *mode)
+/* Guards are set and checked where the whole program runs. */
+mica_status mica_net_run_entries(mica_net *net, int first, int end, const mica_mode *mode)
 {
     bool checked = net->debug && mode->training;
     for (int time = first; time < end; time++) {
@@ -138,6 +138,10 @@ static mica_status run_entries(mica_net *net, int first, int end, const mica_mod
 /* The first `end` entries, for one part of the batch after another: as few parts as fit, of about the same size. */
 static mica_status run_parts(mica_net *net, int end, mica_mode mode)
 {
+#if !defined(MICA_SMALL)
+    if (net->lane != NULL && net->rows > 0 && net->watch == NULL)
+        return mica_net_run_lanes(net, end, &mode);
+#endif
     double loss = 0.0;
     float scale = mode.scale;
     mica_index most = (net->size[0].most + net->part_rows - 1) / net->part_rows;
@@ -150,7 +154,7 @@ static mica_status run_parts(mica_net *net, int end, mica_mode mode)
         mode.scale = scale * (float)share;
         mode.step = step * (uint64_t)most + (uint64_t)part;
         mode.early = part + 1 < parts;
-        MICA_TRY(run_entries(net, 0, end, &mode));
+        MICA_TRY(mica_net_run_entries(net, 0, end, &mode));
         mode.add = true;
         loss += share * losses(net);
     }
@@ -172,7 +176,7 @@ static mica_status run_step(mica_net *net, int first, int end, mica_mode mode)
     ctx->trusted = !net->debug;
     ctx->one_size = mica_net_one_size(net);
     mica_parallel_begin(ctx);
-    mica_status status = whole ? run_entries(net, first, end, &mode) : run_parts(net, end, mode);
+    mica_status status = whole ? mica_net_run_entries(net, first, end, &mode) : run_parts(net, end, mode);
     mica_parallel_end(ctx);
     ctx->trusted = ctx->one_size = false;
     ctx->workspace = workspace;

@@ -256,6 +256,9 @@ static mica_status set_sizes(mica_net *net, const mica_index *sizes)
     mica_status status = mica_net_update_shapes(net);
     if (status == MICA_OK)
         status = check_in_place(net);
+#if !defined(MICA_SMALL)
+    net->shapes++;
+#endif
     if (status == MICA_OK)
         return MICA_OK;
     char text[MICA_ERROR_TEXT]; /* what went wrong first */

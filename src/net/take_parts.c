@@ -8,6 +8,10 @@
  * the best on, fewer rows are not tried. */
 #define LEAST_GAIN 0.04
 #define HOPELESS   1.1
+/* Smaller parts are taken for so much more time if they take less of the block, and so leave room for those of other
+ * threads (lanes.c). */
+#define MOST_LOSS  0.04
+#define LEAST_LESS 0.1
 
 /* The rows of the parts that take less time than `least`: half the batch, a quarter, and so on. It is planned as a
  * whole. */
@@ -15,6 +19,7 @@ static mica_status find_fastest(mica_net *net, mica_index fewest, double least, 
 {
     mica_index most = net->size[0].most;
     size_t total = net->plan.total; /* parts may need more, as they need all of their inputs to the end */
+    double best_total = (double)total;
     for (mica_index rows = most; rows > 1;) {
         rows = (rows + 1) / 2;
         if (!mica_net_parts_fit(most, rows, fewest))
@@ -26,10 +31,14 @@ static mica_status find_fastest(mica_net *net, mica_index fewest, double least, 
         double time = status == MICA_OK ? mica_net_step_time(net) : least * HOPELESS;
         if (time >= least * HOPELESS)
             break;
-        if (time < least && net->plan.total <= total) {
-            least = time;
-            *best = rows;
-        }
+        bool faster = time < least && net->plan.total <= total,
+             smaller = *best < most && time < least * (1.0 + MOST_LOSS) &&
+                       (double)net->plan.total < best_total * (1.0 - LEAST_LESS);
+        if (!faster && !smaller)
+            continue;
+        least = faster ? time : least;
+        best_total = (double)net->plan.total;
+        *best = rows;
     }
     return MICA_OK;
 }
