@@ -186,6 +186,7 @@ typedef struct mica_compile_opts {
      * memory and cost next to no time. If there is a part for every thread, threads run parts side by side in inference,
      * each in memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
     mica_index part_rows;
+    bool part_by_part; /* parts of inference never run side by side: the least memory, whatever the threads */
 } mica_compile_opts;
 #define MICA_WHOLE_BATCH (-1)
 #define MICA_CHEAP_PARTS (-2)

@@ -418,6 +418,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->weights = opts->weights;
 #if !defined(MICA_SMALL)
     net->budget = opts->budget;
+    net->part_by_part = opts->part_by_part;
 #endif
     net->has_optimizer = opts->train && opts->optimizer != NULL;
     if (net->has_optimizer)

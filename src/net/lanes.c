@@ -18,7 +18,7 @@
 int mica_net_lanes_for(const mica_net *net)
 {
     mica_index rows = net->part_rows, most = net->size[0].most;
-    bool in_parts = !net->train && rows > 0 && rows < most;
+    bool in_parts = !net->train && !net->part_by_part && rows > 0 && rows < most;
     return in_parts && (most + rows - 1) / rows >= net->ctx->threads ? net->ctx->threads : 1;
 }
 
@@ -149,13 +149,16 @@ static void run_part(void *work, size_t block, int thread)
     mica_net *net = t->net;
     mica_lane *lane = &net->lane[thread];
     mica_index part = part_number(t, (mica_index)block);
-    if (lane->status != MICA_OK)
-        return;
+    if (lane->status != MICA_OK && part > lane->part)
+        return; /* parts before the one that failed may fail, too, and then theirs is the failure */
     if (lane->shapes != net->shapes)
         take_shapes(net, lane, thread);
     mica_net_select_rows(net, lane->values, net->rows * part / t->parts);
+    mica_status status = run_calls(t, lane, thread);
+    if (status == MICA_OK)
+        return;
+    lane->status = status;
     lane->part = part;
-    lane->status = run_calls(t, lane, thread);
 }
 
 static void begin_lanes(mica_net *net)

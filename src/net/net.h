@@ -157,8 +157,8 @@ typedef struct mica_lane {
     mica_tensor *values; /* [value_count] */
     mica_call *calls;    /* [entry_count], on these */
     unsigned shapes;     /* which shapes they have: net->shapes */
-    mica_index part;     /* the one that it runs */
-    mica_status status;  /* of the part that failed */
+    mica_index part;     /* the first that failed */
+    mica_status status;  /* of that one */
 } mica_lane;
 #endif
 
@@ -206,6 +206,7 @@ struct mica_net {
     /* Compiled. */
     bool compiled, train, debug, planes, keep_cheap, has_optimizer, prepare;
 #if !defined(MICA_SMALL)
+    bool part_by_part;
     size_t budget;      /* the most bytes of the block; 0: no limit */
     size_t whole_total; /* plan.total of the last plan that was not in parts */
 #endif

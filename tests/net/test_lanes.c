@@ -147,6 +147,11 @@ TEST(lanes_take_no_more_than_the_batch_would)
             REQUIRE(net != NULL);
             CHECK(net->lanes == 1 && mica_net_plan(net)->total < total);
             CHECK_OK(ctx, fill_and_run(net, BATCH));
+            size_t fewer = mica_net_plan(net)->total;
+            mica_net_destroy(net);
+            net = make(ctx, seed, BATCH, &(mica_compile_opts){.part_rows = 2, .part_by_part = true});
+            REQUIRE(net != NULL);
+            CHECK(mica_net_plan(net)->lanes == 1 && mica_net_plan(net)->total == fewer);
             mica_net_destroy(net);
         }
     }
