@@ -122,8 +122,7 @@ static mica_status setup(bench_state *s)
     mica_compile_opts compile = {.train = own->train,
                                  .optimizer = own->train ? &adam : NULL,
                                  .prepare = !own->train,
-                                 .part_rows = own->train ? MICA_CHEAP_PARTS : own->part_rows,
-                                 .part_by_part = own->part_rows > 0};
+                                 .part_rows = own->train ? MICA_CHEAP_PARTS : own->part_rows};
     BENCH_TRY(mica_net_compile(s->net, &compile));
     BENCH_TRY(mica_net_bind(s->net, NULL, 0));
     BENCH_TRY(mica_net_initialize(s->net, SEED));

@@ -166,8 +166,7 @@ static void print_plan(const mica_plan *plan, const char *title, const char *sub
         if (plan->kind_bytes[kind] > 0)
             print_line(mica_buffer_kind_text(kind), plan->kind_bytes[kind], plan->total);
     if (plan->parts > 1)
-        printf("\nthe batch is split into %d parts%s\n", plan->parts,
-               plan->lanes > 1 ? ", which threads run side by side" : "");
+        printf("\nthe batch is split into %d parts, %d at a time\n", plan->parts, plan->lanes);
     if (plan->recomputed > 0)
         printf("\n%d calls run twice, to keep less: %.1f %% more work in the forward pass\n",
                plan->recomputed, 100.0 * plan->extra_work);
@@ -268,20 +267,20 @@ static void print_json(const settings *set, const mica_net *net, const ranks_sho
     const size_t *bytes = plan->kind_bytes;
     printf(
         "{\"total\": %zu, \"parameters\": %zu, \"gradients\": %zu, \"optimizer\": %zu, \"activations\": %zu, "
-        "\"scratch\": %zu, \"lower_bound\": %zu, \"buffers\": [",
+        "\"scratch\": %zu, \"lower_bound\": %zu, \"parts\": %d, \"lanes\": %d, \"buffers\": [",
         plan->total, bytes[MICA_BUFFER_PARAMETER] + bytes[MICA_BUFFER_STATE], bytes[MICA_BUFFER_GRADIENT],
         bytes[MICA_BUFFER_OPTIMIZER],
         bytes[MICA_BUFFER_INPUT] + bytes[MICA_BUFFER_ACTIVATION] + bytes[MICA_BUFFER_SAVED] +
             bytes[MICA_BUFFER_BACK],
-        bytes[MICA_BUFFER_SCRATCH], plan->lower_bound);
+        bytes[MICA_BUFFER_SCRATCH], plan->lower_bound, plan->parts, plan->lanes);
     for (size_t i = 0; i < plan->count; i++) {
         const mica_plan_buffer *b = &plan->buffers[i];
         printf("%s\n{\"name\": ", i > 0 ? "," : "");
         put_json(stdout, b->name);
         printf(", \"kind\": ");
         put_json(stdout, mica_buffer_kind_text(b->kind));
-        printf(", \"bytes\": %zu, \"offset\": %zu, \"first\": %d, \"last\": %d}", b->bytes, b->offset,
-               b->first, b->last);
+        printf(", \"bytes\": %zu, \"offset\": %zu, \"first\": %d, \"last\": %d, \"lane\": %d}", b->bytes,
+               b->offset, b->first, b->last, b->lane);
     }
     printf("]");
     print_json_ranks(set, plan, ranks);

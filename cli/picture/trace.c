@@ -5,7 +5,8 @@
 
 #include "cli/picture/text.h"
 
-/* Bytes of the plan that are in use while the event runs; 0 if it is not in the plan. */
+/* Bytes of the plan that are in use while the event runs; 0 if it is not in the plan. Parts run in sequence while they
+ * are traced, so there is one lane. */
 static size_t bytes_at(const mica_plan *plan, const trace_event *e)
 {
     int time = 0;
@@ -14,7 +15,7 @@ static size_t bytes_at(const mica_plan *plan, const trace_event *e)
         time++;
     size_t bytes = 0;
     for (size_t i = 0; i < plan->count && time < plan->times; i++)
-        if (plan->buffers[i].first <= time && time <= plan->buffers[i].last)
+        if (plan->buffers[i].lane == 0 && plan->buffers[i].first <= time && time <= plan->buffers[i].last)
             bytes += plan->buffers[i].bytes;
     return bytes;
 }

@@ -183,10 +183,13 @@ typedef struct mica_compile_opts {
     /* Inference only: run the batch in parts of at most this many rows. 0: the compiler chooses, so that values between
      * calls stay in the cache where that pays, and the budget is met. MICA_WHOLE_BATCH: never in parts, whatever the
      * budget is. Training takes 0, for parts only if a budget needs them, or MICA_CHEAP_PARTS: also where they save
-     * memory and cost next to no time. If there is a part for every thread, threads run parts side by side in inference,
-     * each in memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
+     * memory and cost next to no time.
+     *
+     * If there is a part for every thread, the parts that the compiler chooses run side by side, one per thread, each in
+     * memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
     mica_index part_rows;
-    bool part_by_part; /* parts of inference never run side by side: the least memory, whatever the threads */
+    bool
+        side_by_side; /* with .part_rows given: a part per thread at a time, as where the compiler chooses the parts */
 } mica_compile_opts;
 #define MICA_WHOLE_BATCH (-1)
 #define MICA_CHEAP_PARTS (-2)
@@ -234,6 +237,7 @@ typedef struct mica_plan_buffer {
     mica_buffer_kind kind;
     size_t bytes, offset;
     int first, last; /* times (numbers of calls) at which it is first written and last read */
+    int lane; /* of parts that run at once, which one has it; 0: the first, or all. Each runs by its own times */
     /* The first tensor that uses it; for scratch, bytes. One part of the batch, if it is run in parts. */
     mica_dtype dtype;
     int rank;
@@ -269,9 +273,9 @@ typedef struct mica_plan {
     int times;                                 /* calls of a step: forward, recomputed, backward */
     const mica_plan_time *time;                /* [times] */
     int parts;                                 /* that a batch is run in */
-    int lanes;                                 /* of these, run side by side, a thread each; 1: one by one */
-    int recomputed;                            /* forward calls that run twice */
-    double extra_work;                         /* of recomputing, as a fraction of the forward */
+    int lanes;         /* how many of them run at once, one per thread; 1: in sequence */
+    int recomputed;    /* forward calls that run twice */
+    double extra_work; /* of recomputing, as a fraction of the forward */
     const mica_plan_buffer *buffers;
     size_t count;
 } mica_plan;
@@ -374,8 +378,8 @@ typedef struct mica_work {
  * may take the time and store it; it must not use the net or its context. */
 typedef void mica_watch_fn(void *user, const mica_work *work, bool done);
 
-/* From now on, fn is called for everything that a step runs; NULL turns it off, and then it costs nothing.
- * Allocates nothing. */
+/* From now on, fn is called for everything that a step runs; NULL turns it off, and then it costs nothing. While a net is
+ * watched, parts run in sequence (mica_plan.lanes). Allocates nothing. */
 MICA_API void mica_net_watch(mica_net *net, mica_watch_fn *fn, void *user);
 
 /* ---- The program ---- */

@@ -20,8 +20,9 @@
  * out how much scratch a call needs. So it must touch data only through operations, or ask mica_call_measuring first. A
  * smaller call must never need more scratch than a larger one.
  *
- * Threads may run parts of a batch side by side, and then call `run` at the same time, each with a context and tensors
- * of its own: it uses call->ctx and no other context, and changes nothing that calls share. */
+ * Threads may run parts of an inference batch side by side, and then call `run` concurrently, each with a context and
+ * tensors of its own, perhaps on a worker thread. If it uses anything else that it also changes (a static variable,
+ * memory behind its options), the flag MICA_OP_SERIAL rules this out; so does a value that is kept and that it writes. */
 #ifndef MICA_OP_H
 #define MICA_OP_H
 
@@ -296,6 +297,7 @@ enum {
     MICA_OP_CALLBACK = 32, /* its options hold a function of the caller's, which no file can give */
     MICA_OP_RISES =
         64, /* of one input, element by element: never falls, no gradient where it does not rise */
+    MICA_OP_SERIAL = 256,  /* run is never called for several parts of a batch at once */
     MICA_OP_LARGEST = 128, /* out[0] has the largest of windows of in[0]; out[1], optional, where each lay */
 };
 

@@ -23,7 +23,7 @@
 #define TWO_VECTORS  6
 #define ONE_VECTORS  8
 #define MOST_VECTORS 8
-/* Floats that a lone strip asks for its weights ahead: it is done with them sooner than they come from memory. */
+/* How far ahead a lone strip prefetches its weights, in floats: it uses them faster than memory delivers them. */
 #define PANEL_AHEAD 1024
 /* Strips that one list has: a multiple of all of these. Pixels of a short one fit the first cache beside a window. */
 #define LIST       120
@@ -212,7 +212,7 @@ typedef void tiles_fn(const work *w, const strip *s, size_t count);
     }
 TILES(image_of_many, TILE_CHANNELS, TILE_VECTORS, false)
 TILES(image_of_rest, TILE_CHANNELS, REST_VECTORS, false)
-TILES(image_of_last, TILE_CHANNELS, 1, false)
+TILES(image_of_single, TILE_CHANNELS, 1, false)
 TILES(image_of_two, 2, TWO_VECTORS, false)
 TILES(image_of_one, 1, ONE_VECTORS, false)
 TILES(totals_of_many, TILE_CHANNELS, TILE_VECTORS, true)
@@ -234,7 +234,7 @@ static void tiles(const work *w, const strip *s, size_t count)
         (total ? totals_of_many : image_of_many)(w, s, count - rest);
     if (rest > 0)
         (total       ? totals_of_rest
-         : rest == 1 ? image_of_last
+         : rest == 1 ? image_of_single
                      : image_of_rest)(w, s + (count - rest), rest);
 }
 

@@ -45,6 +45,15 @@ static mica_status measure_sizes(mica_net *net)
 }
 
 #if !defined(MICA_SMALL)
+/* The first lane has the scratch of all threads, which need not be more than that of one. */
+static mica_status measure_lane(mica_net *net, mica_entry *entry)
+{
+    MICA_TRY(measure_mode(net, entry, false, &entry->lane_bytes));
+    if (entry->workspace_bytes < entry->lane_bytes)
+        entry->workspace_bytes = entry->lane_bytes;
+    return MICA_OK;
+}
+
 /* The same by one thread, where parts run side by side. */
 static mica_status measure_lanes(mica_net *net)
 {
@@ -53,7 +62,7 @@ static mica_status measure_lanes(mica_net *net)
     mica_status status = MICA_OK;
     net->ctx->threads = 1;
     for (int e = 0; beside && e < net->entry_count && status == MICA_OK; e++)
-        status = measure_mode(net, &net->entries[e], false, &net->entries[e].lane_bytes);
+        status = measure_lane(net, &net->entries[e]);
     net->ctx->threads = threads;
     return status;
 }
@@ -418,7 +427,7 @@ static mica_status compile(mica_net *net, const mica_compile_opts *opts)
     net->weights = opts->weights;
 #if !defined(MICA_SMALL)
     net->budget = opts->budget;
-    net->part_by_part = opts->part_by_part;
+    net->in_sequence = opts->part_rows > 0 && !opts->side_by_side;
 #endif
     net->has_optimizer = opts->train && opts->optimizer != NULL;
     if (net->has_optimizer)

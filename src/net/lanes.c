@@ -1,13 +1,13 @@
 /* Parts side by side: each thread runs whole parts of the batch, in memory of its own.
  *
- * Threads that share a call hand its data over to one another from call to call. With a part for each of them, what one
- * call made stays in the caches of the core that reads it next, and nobody waits for anybody until the step ends. Bits
- * are those of parts that are run one after the other, with any number of threads.
+ * Threads that share a call pass data between cores at every call. If each runs its own part, what one call writes stays
+ * in the caches of the core that reads it next, and threads do not synchronize until the step ends. The bits are those
+ * of parts in sequence, with any number of threads.
  *
- *   block    [ persistent | packed, for parts in turn | lane 1 | lane 2 ... ]
- *                            lane 0 is here, and with it the inputs and outputs of the whole batch, which all share
+ *   block    [ persistent | packed, as for parts in sequence | lane 1 | lane 2 ... ]
+ *                            lane 0, and the inputs and outputs of the whole batch, which all lanes share
  *
- * A lane has a context without other threads, a tensor for each value, and the calls of the program on these. */
+ * A lane has a context with one thread, a tensor for each value, and the calls of the program on these. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -15,11 +15,23 @@
 
 #if !defined(MICA_SMALL)
 
+/* Whether an operation may run for several parts at once. A caller's function runs on the calling thread alone. */
+static bool is_serial(const mica_op *op)
+{
+    bool keeps = op->writes != 0 && mica_op_find(op->name) != op; /* batch norm writes in training only */
+    return (op->flags & (MICA_OP_CALLBACK | MICA_OP_SERIAL)) != 0 || keeps;
+}
+
 int mica_net_lanes_for(const mica_net *net)
 {
     mica_index rows = net->part_rows, most = net->size[0].most;
-    bool in_parts = !net->train && !net->part_by_part && rows > 0 && rows < most;
-    return in_parts && (most + rows - 1) / rows >= net->ctx->threads ? net->ctx->threads : 1;
+    bool in_parts = !net->train && !net->in_sequence && rows > 0 && rows < most;
+    if (!in_parts || (most + rows - 1) / rows < net->ctx->threads)
+        return 1;
+    for (int n = 0; n < net->node_count; n++)
+        if (is_serial(net->nodes[n].op))
+            return 1;
+    return net->ctx->threads;
 }
 
 size_t mica_net_most_with_lanes(const mica_net *net)
@@ -98,8 +110,8 @@ void mica_net_bind_lanes(mica_net *net)
 
 /* ---- Step ---- */
 
-/* Gives a lane's tensors the shapes of now. What lasts is where the net has it, and so is what all share: of that, a
- * part has some rows, which are selected when it is known which. */
+/* Gives a lane's tensors the present shapes. What lasts is where the net has it, and so is what all lanes share:
+ * mica_net_select_rows points tensors of the whole batch at a part's rows. */
 static void take_shapes(const mica_net *net, mica_lane *lane, int number)
 {
     for (int i = 0; i < net->value_count; i++) {
@@ -113,22 +125,23 @@ static void take_shapes(const mica_net *net, mica_lane *lane, int number)
 }
 
 /* A step's parts of one size. */
-typedef struct turn {
+typedef struct alike {
     mica_net *net;
     int end;           /* of the entries */
     mica_index parts;  /* of the whole step */
     mica_index larger; /* of those, how many have one row more than the others */
     bool large;        /* these, or the others */
-} turn;
+} alike;
 
-/* The number, among all parts, of number i of this size: part p begins at row rows * p / parts. */
-static mica_index part_number(const turn *t, mica_index i)
+/* The index among all parts of the i-th part of this size. Part p begins at row floor(rows p / parts); with `larger` =
+ * rows mod parts, it is one of the larger ones if floor(larger (p + 1) / parts) is above floor(larger p / parts). */
+static mica_index part_number(const alike *t, mica_index i)
 {
     mica_index smaller = t->parts - t->larger;
     return t->large ? ((i + 1) * t->parts + t->larger - 1) / t->larger - 1 : i * t->parts / smaller;
 }
 
-static mica_status run_calls(const turn *t, mica_lane *lane, int number)
+static mica_status run_calls(const alike *t, mica_lane *lane, int number)
 {
     const mica_net *net = t->net;
     for (int e = 0; e < t->end; e++) {
@@ -138,6 +151,7 @@ static mica_status run_calls(const turn *t, mica_lane *lane, int number)
                               : number == 0 ? net->block + group->span.offset
                                             : lane_data(net, number, group->lane_offset);
         lane->ctx.workspace_bytes = number == 0 ? entry->workspace_bytes : entry->lane_bytes;
+        lane->calls[e].seed = net->seed;
         MICA_TRY(lane->calls[e].op->run(&lane->calls[e]));
     }
     return MICA_OK;
@@ -145,7 +159,7 @@ static mica_status run_calls(const turn *t, mica_lane *lane, int number)
 
 static void run_part(void *work, size_t block, int thread)
 {
-    const turn *t = work;
+    const alike *t = work;
     mica_net *net = t->net;
     mica_lane *lane = &net->lane[thread];
     mica_index part = part_number(t, (mica_index)block);
@@ -172,7 +186,7 @@ static void begin_lanes(mica_net *net)
     }
 }
 
-/* The failure of the first part that failed, whichever thread had it. */
+/* Of parts of one size, the first that failed tells why, whichever thread ran it. */
 static mica_status end_lanes(mica_net *net)
 {
     const mica_lane *first = NULL;
@@ -187,7 +201,7 @@ static mica_status end_lanes(mica_net *net)
 }
 
 /* `count` parts of so many rows: a lane for each as long as all threads have one, then one after the other by all. */
-static mica_status run_turn(const turn *t, mica_index count, mica_index rows, const mica_mode *mode)
+static mica_status run_alike(const alike *t, mica_index count, mica_index rows, const mica_mode *mode)
 {
     mica_net *net = t->net;
     mica_index beside = count - count % net->lanes;
@@ -209,10 +223,10 @@ static mica_status run_turn(const turn *t, mica_index count, mica_index rows, co
 mica_status mica_net_run_lanes(mica_net *net, int end, const mica_mode *mode)
 {
     mica_index parts = (net->rows + net->part_rows - 1) / net->part_rows, rows = net->rows / parts;
-    turn t = {.net = net, .end = end, .parts = parts, .larger = net->rows % parts};
-    MICA_TRY(run_turn(&t, parts - t.larger, rows, mode));
+    alike t = {.net = net, .end = end, .parts = parts, .larger = net->rows % parts};
+    MICA_TRY(run_alike(&t, parts - t.larger, rows, mode));
     t.large = true;
-    return run_turn(&t, t.larger, rows + 1, mode);
+    return run_alike(&t, t.larger, rows + 1, mode);
 }
 
 #endif

@@ -206,7 +206,7 @@ struct mica_net {
     /* Compiled. */
     bool compiled, train, debug, planes, keep_cheap, has_optimizer, prepare;
 #if !defined(MICA_SMALL)
-    bool part_by_part;
+    bool in_sequence;   /* parts never run side by side */
     size_t budget;      /* the most bytes of the block; 0: no limit */
     size_t whole_total; /* plan.total of the last plan that was not in parts */
 #endif

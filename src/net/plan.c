@@ -114,7 +114,8 @@ static void add_persistent(mica_net *net)
     }
 }
 
-static void add_group(mica_net *net, const mica_group *group, const mica_span *span, size_t workspace_bytes)
+static mica_plan_buffer *add_group(mica_net *net, const mica_group *group, const mica_span *span,
+                                   size_t workspace_bytes)
 {
     mica_plan_buffer *buffer;
     if (group->value == NONE) {
@@ -132,6 +133,7 @@ static void add_group(mica_net *net, const mica_group *group, const mica_span *s
     }
     buffer->first = span->first;
     buffer->last = span->last;
+    return buffer;
 }
 
 static void add_groups(mica_net *net)
@@ -139,7 +141,8 @@ static void add_groups(mica_net *net)
     for (int g = 0; g < net->group_count; g++) {
         const mica_group *group = &net->groups[g];
         if (!group->gone)
-            add_group(net, group, &group->span, group->value == NONE ? net->entries[group->entry].workspace_bytes : 0);
+            (void)add_group(net, group, &group->span,
+                            group->value == NONE ? net->entries[group->entry].workspace_bytes : 0);
     }
 }
 
@@ -154,7 +157,8 @@ static void add_lanes(mica_net *net)
             if (!mica_net_lane_span(net, group, &span))
                 continue;
             span.offset += mica_net_lane_start(net, k);
-            add_group(net, group, &span, group->value == NONE ? net->entries[group->entry].lane_bytes : 0);
+            add_group(net, group, &span, group->value == NONE ? net->entries[group->entry].lane_bytes : 0)
+                ->lane = k;
         }
 }
 #endif

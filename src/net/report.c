@@ -108,8 +108,7 @@ size_t mica_plan_print(char *text, size_t size, const mica_plan *plan)
         if (plan->kind_bytes[kind] > 0)
             mica_put(&w, "  %-20s %14zu\n", mica_buffer_kind_text(kind), plan->kind_bytes[kind]);
     if (plan->parts > 1)
-        mica_put(&w, "the batch is split into %d parts%s\n", plan->parts,
-                 plan->lanes > 1 ? ", which threads run side by side" : "");
+        mica_put(&w, "the batch is split into %d parts, %d at a time\n", plan->parts, plan->lanes);
     if (plan->recomputed > 0)
         mica_put(&w, "%d calls run twice, to keep less: %.1f %% more work in the forward pass\n",
                  plan->recomputed, 100.0 * plan->extra_work);

@@ -139,7 +139,7 @@ mica_status mica_net_run_entries(mica_net *net, int first, int end, const mica_m
 static mica_status run_parts(mica_net *net, int end, mica_mode mode)
 {
 #if !defined(MICA_SMALL)
-    if (net->lane != NULL && net->rows > 0 && net->watch == NULL)
+    if (net->lane != NULL && net->rows > 0 && net->watch == NULL && net->after == NULL)
         return mica_net_run_lanes(net, end, &mode);
 #endif
     double loss = 0.0;

@@ -15,7 +15,7 @@ for net in mlp lenet resnet-small lstm gpt-tiny; do
     ends 0 plan "$net" --train --batch 2 -q
     says "$net, training, batch 2, adamw"
     ends 0 plan "$net" --json
-    says_json 'sorted(data) == sorted(["total", "parameters", "gradients", "optimizer", "activations", "scratch", "lower_bound", "buffers"])'
+    says_json 'sorted(data) == sorted(["total", "parameters", "gradients", "optimizer", "activations", "scratch", "lower_bound", "parts", "lanes", "buffers"])'
 done
 ends 0 info lenet
 says "logits"
@@ -107,7 +107,7 @@ says "activation gradient"
 says "parameters"
 ends 0 plan lenet --train --json
 says_json 'max(b["offset"] + b["bytes"] for b in data["buffers"]) == data["total"] >= data["lower_bound"]'
-says_json 'all(sorted(b) == ["bytes", "first", "kind", "last", "name", "offset"] for b in data["buffers"])'
+says_json 'all(sorted(b) == ["bytes", "first", "kind", "lane", "last", "name", "offset"] for b in data["buffers"])'
 says_json 'data["optimizer"] == 2 * data["gradients"] == 2 * data["parameters"] > 0'
 total=$(sed -n 's/^{"total": \([0-9]*\),.*/\1/p' "$folder/out")
 ends 0 plan lenet --train --json --optimizer sgd

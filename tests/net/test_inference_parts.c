@@ -158,7 +158,8 @@ TEST(inference_parts_give_what_the_whole_gives)
         mica_index batch = test_int(&r, 2, 9), rows = test_int(&r, 1, (int)batch - 1);
         bool all_last = test_chance(&r, 25);
         mica_compile_opts opts = {
-            .prepare = test_chance(&r, 50), .debug = test_chance(&r, 25), .part_rows = MICA_WHOLE_BATCH};
+            .prepare = test_chance(&r, 50), .debug = test_chance(&r, 25), .part_rows = MICA_WHOLE_BATCH,
+            .side_by_side = test_chance(&r, 50)};
         mica_net *whole = make(ctx, seed, batch, &opts, all_last);
         opts.part_rows = rows;
         mica_net *parts = make(ctx, seed, batch, &opts, all_last);
@@ -196,7 +197,7 @@ TEST(inference_parts_give_the_bits_of_a_smaller_net)
                                    &(mica_compile_opts){.prepare = prepare, .part_rows = MICA_WHOLE_BATCH},
                                    false);
             mica_net *net = make(ctx, seed, rows * parts,
-                                 &(mica_compile_opts){.prepare = prepare, .part_rows = rows}, false);
+                                 &(mica_compile_opts){.prepare = prepare, .part_rows = rows, .side_by_side = seed % 2 == 0}, false);
             REQUIRE(small != NULL && net != NULL);
             mica_tensor all = run(net, rows * parts, 0, "y");
             size_t bytes = mica_tensor_bytes(&all) / (size_t)parts;

@@ -7,6 +7,7 @@
 #include <mica/op.h>
 
 #include "net/net.h"
+#include "ops/check.h"
 #include "test.h"
 
 #if !defined(MICA_NO_THREADS)
@@ -70,8 +71,8 @@ static void check_same(mica_net *a, mica_net *b, const char *what)
     for (int k = 0; k < 2; k++) {
         mica_tensor x, y;
         REQUIRE(mica_net_tensor(a, &x, names[k]) == MICA_OK && mica_net_tensor(b, &y, names[k]) == MICA_OK);
-        CHECK_MSG(mica_tensor_same_shape(&x, &y) && memcmp(x.data, y.data, mica_tensor_bytes(&x)) == 0, "%s: %s",
-                  what, names[k]);
+        CHECK_MSG(mica_tensor_same_shape(&x, &y) && memcmp(x.data, y.data, mica_tensor_bytes(&x)) == 0,
+                  "%s: %s", what, names[k]);
     }
 }
 
@@ -100,8 +101,9 @@ TEST(lanes_give_the_bits_of_one_thread)
         test_random r = test_seed(31 * seed);
         int threads = test_int(&r, 2, THREADS);
         mica_index rows = test_int(&r, 1, 3), batch = rows * threads + test_int(&r, 0, 9);
-        mica_compile_opts opts = {.part_rows = rows, .prepare = test_chance(&r, 50)};
-        mica_net *one = make(contexts[1], seed, batch, &opts), *net = make(contexts[threads], seed, batch, &opts);
+        mica_compile_opts opts = {.part_rows = rows, .side_by_side = true, .prepare = test_chance(&r, 50)};
+        mica_net *one = make(contexts[1], seed, batch, &opts),
+                 *net = make(contexts[threads], seed, batch, &opts);
         REQUIRE(one != NULL && net != NULL);
         CHECK(one->lanes == 1);
         beside += net->lanes == threads;
@@ -113,8 +115,8 @@ TEST(lanes_give_the_bits_of_one_thread)
             CHECK_OK(contexts[threads], fill_and_run(net, now));
             CHECK(test_heap_now().calls == heap.calls);
             char what[120];
-            (void)snprintf(what, sizeof what, "seed %d, %td of %td in parts of %td, %d threads", (int)seed, now, batch,
-                           rows, threads);
+            (void)snprintf(what, sizeof what, "seed %d, %td of %td in parts of %td, %d threads", (int)seed,
+                           now, batch, rows, threads);
             check_same(one, net, what);
         }
         mica_net_destroy(net);
@@ -135,7 +137,7 @@ TEST(lanes_take_no_more_than_the_batch_would)
             REQUIRE(net != NULL);
             whole = mica_net_plan(net)->total;
             mica_net_destroy(net);
-            net = make(ctx, seed, BATCH, &(mica_compile_opts){.part_rows = 2});
+            net = make(ctx, seed, BATCH, &(mica_compile_opts){.part_rows = 2, .side_by_side = true});
             REQUIRE(net != NULL);
             size_t total = mica_net_plan(net)->total;
             bool beside = net->lanes > 1;
@@ -143,13 +145,14 @@ TEST(lanes_take_no_more_than_the_batch_would)
             mica_net_destroy(net);
             if (!beside)
                 continue;
-            net = make(ctx, seed, BATCH, &(mica_compile_opts){.part_rows = 2, .budget = total - 1});
+            net = make(ctx, seed, BATCH,
+                       &(mica_compile_opts){.part_rows = 2, .side_by_side = true, .budget = total - 1});
             REQUIRE(net != NULL);
             CHECK(net->lanes == 1 && mica_net_plan(net)->total < total);
             CHECK_OK(ctx, fill_and_run(net, BATCH));
             size_t fewer = mica_net_plan(net)->total;
             mica_net_destroy(net);
-            net = make(ctx, seed, BATCH, &(mica_compile_opts){.part_rows = 2, .part_by_part = true});
+            net = make(ctx, seed, BATCH, &(mica_compile_opts){.part_rows = 2});
             REQUIRE(net != NULL);
             CHECK(mica_net_plan(net)->lanes == 1 && mica_net_plan(net)->total == fewer);
             mica_net_destroy(net);
@@ -182,7 +185,7 @@ TEST(lanes_tell_of_the_first_part_that_fails)
         h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 300, .activation = MICA_RELU});
         h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 2});
         mica_net_output(net, "y", h);
-        REQUIRE(mica_net_compile(net, &(mica_compile_opts){.part_rows = 1}) == MICA_OK);
+        REQUIRE(mica_net_compile(net, &(mica_compile_opts){.part_rows = 1, .side_by_side = true}) == MICA_OK);
         REQUIRE(mica_net_bind(net, NULL, 0) == MICA_OK);
         CHECK_MSG(net->lanes == threads, "%d lanes of %d", net->lanes, threads);
         mica_tensor x;
@@ -201,6 +204,105 @@ TEST(lanes_tell_of_the_first_part_that_fails)
         CHECK_OK(ctx, mica_net_forward(net));
         mica_net_destroy(net);
     }
+}
+
+/* ---- What rules lanes out ---- */
+
+static float twice(void *user, float x)
+{
+    (void)user;
+    return 2.0f * x;
+}
+
+static mica_status plain_run(const mica_call *c) { return mica_copy(c->ctx, c->out[0], c->in[0]); }
+
+static const mica_op plain = {.name = "plain", .ins = 1, .outs = 1, .infer = picky_infer, .run = plain_run};
+static const mica_op serial = {
+    .name = "serial", .flags = MICA_OP_SERIAL, .ins = 1, .outs = 1, .infer = picky_infer, .run = plain_run};
+
+static int lanes_with(mica_context *ctx, const mica_op *op, const void *opts)
+{
+    mica_net *net;
+    if (!CHECK_OK(ctx, mica_net_create(ctx, &net)))
+        return 0;
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(6, 50));
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 300});
+    h = mica_net_call(net, NULL, op, &h, 1, opts);
+    mica_net_output(net, "y", mica_net_dense(net, h, &(mica_net_dense_opts){.units = 2}));
+    CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.part_rows = 1, .side_by_side = true}));
+    int lanes = mica_net_plan(net)->lanes;
+    mica_net_destroy(net);
+    return lanes;
+}
+
+/* A caller's function is called on the calling thread alone; an operation may ask for that. */
+TEST(lanes_are_not_for_what_must_be_serial)
+{
+    mica_context *ctx = test_context(2);
+    CHECK(lanes_with(ctx, &plain, NULL) == 2);
+    CHECK(lanes_with(ctx, &serial, NULL) == 1);
+    CHECK(lanes_with(ctx, mica_op_find("apply1"), &(mica_function1){.call = twice}) == 1);
+}
+
+/* Needs more scratch with one thread than with several. */
+static mica_status lonely_run(const mica_call *c)
+{
+    size_t bytes = mica_context_threads(c->ctx) == 1 ? 4096 : 64;
+    void *scratch;
+    MICA_START(c->ctx, "lonely", bytes, &scratch);
+    memset(scratch, 1, bytes);
+    return mica_copy(c->ctx, c->out[0], c->in[0]);
+}
+
+static const mica_op lonely = {
+    .name = "lonely", .ins = 1, .outs = 1, .infer = picky_infer, .run = lonely_run};
+
+TEST(lanes_have_the_scratch_of_one_thread)
+{
+    mica_context *ctx = test_context(2);
+    mica_net *net;
+    REQUIRE(mica_net_create(ctx, &net) == MICA_OK);
+    mica_value h = mica_net_input(net, "x", MICA_F32, DIMS(6, 50));
+    h = mica_net_dense(net, h, &(mica_net_dense_opts){.units = 3000});
+    h = mica_net_call(net, NULL, &lonely, &h, 1, NULL);
+    mica_net_output(net, "y", mica_net_dense(net, h, &(mica_net_dense_opts){.units = 2}));
+    /* Again with other options: what belonged to the plan before is gone. */
+    for (int i = 0; i < 3; i++) {
+        bool beside = i != 1;
+        CHECK_OK(ctx, mica_net_compile(net, &(mica_compile_opts){.part_rows = 1, .side_by_side = beside}));
+        CHECK(net->lanes == (beside ? 2 : 1));
+    }
+    CHECK_OK(ctx, mica_net_bind(net, NULL, 0));
+    CHECK_OK(ctx, mica_net_initialize(net, 1));
+    for (mica_index batch = 6; batch >= 0; batch--)
+        CHECK_OK(ctx, fill_and_run(net, batch));
+    mica_net_destroy(net);
+}
+
+/* Watching a net makes its parts run in sequence; the bits stay. */
+static void count_calls(void *user, const mica_work *work, bool done)
+{
+    (void)work;
+    *(int *)user += done;
+}
+
+TEST(lanes_rest_while_a_net_is_watched)
+{
+    mica_context *ctx = test_context(3);
+    mica_compile_opts opts = {.part_rows = 1, .side_by_side = true};
+    mica_net *net = make(ctx, 5, 7, &opts), *other = make(ctx, 5, 7, &opts);
+    REQUIRE(net != NULL && other != NULL);
+    CHECK(net->lanes == 3);
+    for (int i = 0; i < 4; i++) {
+        int calls = 0;
+        mica_net_watch(net, i % 2 == 0 ? count_calls : NULL, &calls);
+        CHECK_OK(ctx, fill_and_run(net, 7));
+        CHECK_OK(ctx, fill_and_run(other, 7));
+        CHECK(i % 2 == 0 ? calls == 7 * net->entry_count : calls == 0);
+        check_same(net, other, "watched");
+    }
+    mica_net_destroy(other);
+    mica_net_destroy(net);
 }
 
 #endif
