@@ -304,14 +304,15 @@ static void finish(const mica_conv_product *p, const mica_last_product *b)
     }
 }
 
-/* Pixels of a run, then runs, then channels, then groups. */
+/* Channels, then pixels of a run, then runs, then groups: a thread has all channels of its pixels, as it has where an
+ * operation on rows of pixels or on single elements made them, or reads them next. */
 static void block(void *work, size_t number, int thread)
 {
     const job *j = work;
     const mica_conv_product *p = j->p;
     const mica_conv_last *l = &p->last;
-    size_t rest = number / j->down, columns = p->in.columns.count, part = rest / j->runs % j->across;
-    place at = place_at(j, rest / j->runs / j->across, rest % j->runs, number % j->down);
+    size_t part = number % j->across, rest = number / j->across, columns = p->in.columns.count;
+    place at = place_at(j, rest / j->down / j->runs, rest / j->down % j->runs, rest % j->down);
     size_t o = part * l->some, channel = at.group * p->m + o;
     float *patches = NULL;
     if (l->shared) {
