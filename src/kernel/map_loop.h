@@ -131,13 +131,23 @@ VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *
     const float *a = src[0], *b = src[1];
     vf p[MAP_PARAMS];
     map_params(p, params, count);
-    const map_way way = map_way_of(n, 3, light);
-    size_t i = light ? map2_lines(dst, a, b, n, p, f) : 0;
-    i += way == MAP_HALVES   ? map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_HALVES)
-         : way == MAP_ASKING ? map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_ASKING)
-                             : map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_USUAL);
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), p));
+    size_t i = 0;
+#if defined(VF_HALVES)
+    /* As small nets have it: sooner done than a tail of any length. */
+    if (light && n == VF_LANES / 2) {
+        vh_store(dst, vh_low(f(vf_of_low(vh_load(a)), vf_of_low(vh_load(b)), p)));
+        return;
+    }
+#endif
+    if (n >= VF_LANES) {
+        const map_way way = map_way_of(n, 3, light);
+        i = light ? map2_lines(dst, a, b, n, p, f) : 0;
+        i += way == MAP_HALVES   ? map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_HALVES)
+             : way == MAP_ASKING ? map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_ASKING)
+                                 : map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_USUAL);
+        for (; i + VF_LANES <= n; i += VF_LANES)
+            vf_store(dst + i, f(vf_load(a + i), vf_load(b + i), p));
+    }
     if (i < n)
         vf_store_tail(dst + i, f(run_load_tail(a + i, n - i), run_load_tail(b + i, n - i), p), n - i);
 }
