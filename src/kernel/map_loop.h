@@ -139,7 +139,7 @@ VF_INLINE void map2(float *dst, const float *const *src, size_t n, const float *
         return;
     }
 #endif
-    if (n >= VF_LANES) {
+    if (VF_LANES == 1 || n >= VF_LANES) {
         const map_way way = map_way_of(n, 3, light);
         i = light ? map2_lines(dst, a, b, n, p, f) : 0;
         i += way == MAP_HALVES   ? map2_pairs(dst + i, a + i, b + i, n - i, p, f, MAP_HALVES)
