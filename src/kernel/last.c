@@ -273,17 +273,44 @@ static void patch_row(float *dst, const mica_conv_patches *in, const float *row,
     }
 }
 
+/* All taps of a pixel, of which a row is a vector at most: lanes beyond the image are not loaded. What a row's store
+ * runs over is the next row's, or belongs to nobody. */
+VF_INLINE void short_patch(float *dst, size_t stride, const mica_conv_patches *in, const float *plane,
+                           ptrdiff_t row, ptrdiff_t at, size_t channels)
+{
+    const ptrdiff_t image = (ptrdiff_t)in->columns.image, taps = (ptrdiff_t)in->columns.taps;
+    size_t low = at < 0 ? least((size_t)-at, in->columns.taps) : 0;
+    size_t high = at + taps <= image ? in->columns.taps : at < image ? (size_t)(image - at) : 0;
+    const vm inside = vm_and(vm_first(high * channels), vm_not(vm_first(low * channels)));
+    const float *from = plane + row * in->row_stride + at * in->column_stride;
+    size_t across = in->columns.taps * channels, left = stride;
+    for (size_t t = 0; t < in->rows.taps; t++, row += in->rows.step, from += in->rows.step * in->row_stride) {
+        bool there = row >= 0 && row < (ptrdiff_t)in->rows.image;
+        vf v = there ? vf_load_where(from, inside) : vf_zero();
+        if (left >= VF_LANES)
+            vf_store(dst, v);
+        else
+            vf_store_tail(dst, v, across);
+        dst += across;
+        left -= across;
+    }
+}
+
 static void patches(float *dst, size_t stride, const mica_conv_patches *in, size_t channels, size_t first,
                     size_t count)
 {
     size_t j = first % in->columns.count, rows = first / in->columns.count;
     size_t i = rows % in->rows.count, image_number = rows / in->rows.count;
     size_t across = in->columns.taps * channels;
+    bool is_short = VF_LANES > 1 && across <= VF_LANES && in->columns.step == 1 &&
+                    in->column_stride == (ptrdiff_t)channels;
     for (size_t pixel = 0; pixel < count; pixel++, dst += stride) {
         const float *plane = in->data + (ptrdiff_t)image_number * in->image_stride;
         ptrdiff_t at = (ptrdiff_t)j * in->columns.scale + in->columns.base;
         ptrdiff_t row = (ptrdiff_t)i * in->rows.scale + in->rows.base;
-        for (size_t t = 0; t < in->rows.taps; t++, row += in->rows.step) {
+        if (is_short)
+            short_patch(dst, stride, in, plane, row, at, channels);
+        for (size_t t = 0; !is_short && t < in->rows.taps; t++, row += in->rows.step) {
             if (row < 0 || row >= (ptrdiff_t)in->rows.image)
                 zero(dst + t * across, across);
             else

@@ -2,6 +2,7 @@
 #ifndef MICA_SRC_KERNEL_OPTIMIZER_H
 #define MICA_SRC_KERNEL_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The numbers of one update, worked out once a step. */
@@ -15,6 +16,9 @@ typedef struct mica_update {
     float beta1, beta2, eps;
     float step_size;  /* Adam: lr / (1 - beta1^t) */
     float root_scale; /* Adam: 1 / sqrt(1 - beta2^t) */
+#if !defined(MICA_SMALL)
+    bool near; /* the third cache may hold all parameters and gradients of this step */
+#endif
 } mica_update;
 
 /* p, g and the state the kind has (unused ones are NULL), n elements each, not overlapping. */

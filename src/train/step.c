@@ -13,6 +13,8 @@
 
 /* Elements in one block of parallel work, at least. */
 #define BLOCK ((size_t)16384)
+/* Parameters and gradients of so many elements, 10 MiB, are taken to be in the third cache. */
+#define NEAR_ELEMENTS ((size_t)5 << 18)
 
 typedef struct update_job {
     mica_net *net;
@@ -134,6 +136,9 @@ void mica_train_update_part(mica_net *net, float lr, size_t first, size_t count)
                       .block = mica_block_elements(net->ctx, count, BLOCK),
                       .fn = choose_kernel(net->ctx->kernels->optimizer, o)};
     job.without = numbers(o, lr, net->steps_taken + 1, scale);
+#if !defined(MICA_SMALL)
+    job.without.near = count <= NEAR_ELEMENTS;
+#endif
     job.with_decay = job.without;
     if (o->kind == MICA_ADAMW)
         job.with_decay.keep = 1.0f - lr * o->weight_decay;

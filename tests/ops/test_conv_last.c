@@ -240,7 +240,9 @@ TEST(conv_channels_last_of_nets)
         {1, 320, 300, 7, 1, 1, LAST},  {1, 1024, 70, 5, 1, 1, LAST},   {3, 64, 65, 9, 3, 2, LAST},
         {1, 24, 40, 20, 5, 1, LAST},   {2, 512, 33, 3, 1, 2, LAST},    {1, 128, 128, 9, 3, 1, LAST},
         {40, 130, 140, 1, 1, 1, LAST}, {1, 96, 256, 14, 3, 2, PLANAR}, {1, 256, 512, 13, 1, 2, PLANAR},
-        {2, 70, 300, 6, 3, 1, PLANAR}, {3, 96, 200, 7, 3, 2, LAST},    {1, 200, 700, 2, 2, 1, PLANAR}};
+        {2, 70, 300, 6, 3, 1, PLANAR}, {3, 96, 200, 7, 3, 2, LAST},    {1, 200, 700, 2, 2, 1, PLANAR},
+        {3, 1, 64, 11, 5, 2, PLANAR},  {2, 1, 70, 25, 3, 2, PLANAR},   {2, 1, 64, 24, 3, 2, PLANAR},
+        {2, 3, 32, 41, 3, 2, LAST},    {2, 2, 40, 9, 7, 2, LAST},      {2, 5, 48, 12, 3, 1, LAST}};
     mica_context *ctx[3] = {isa_context(NULL, 1), isa_context(NULL, 2), isa_context(NULL, 3)};
     test_random r = test_seed(12);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -286,6 +288,8 @@ TEST(conv_channels_last_needs_no_more_scratch_for_smaller_sizes)
         for (int number = 0; number < test_effort(2000); number++) {
             bool depthwise = test_chance(&r, 30), planar = !depthwise && test_chance(&r, 30);
             mica_index in = test_int(&r, 2, 200), out = depthwise ? in : test_int(&r, 2, 200);
+            if (planar && test_chance(&r, 20))
+                in = 1;
             mica_index k = test_int(&r, 0, 2) * 2 + 1, s = test_int(&r, 1, 2);
             mica_conv2d_opts o = {.stride = {s, s}, .pad = {k / 2, k / 2}, .groups = depthwise ? in : 1};
             mica_tensor w = mica_4d(NULL, out, depthwise ? 1 : in, k, k);

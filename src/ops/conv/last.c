@@ -20,6 +20,7 @@
 /* Pixels so far apart, or a multiple of it, meet in the same few sets of the first cache. */
 #define BAD_STRIDE 512
 #define LINE       16
+#define SHORT_ROW  4 /* times the taps across */
 
 static bool writes_last(const mica_conv_product *p)
 {
@@ -31,6 +32,18 @@ static bool writes_last(const mica_conv_product *p)
 static bool reads_last(const mica_conv_product *p)
 {
     return mica_conv_is_last(p->groups * p->channels, p->in.channel_stride, p->in.column_stride);
+}
+
+/* A single plane is in either layout, and its patches are made in either way. Rows of few pixels that lie apart are
+ * better gone through pixel by pixel. */
+static bool may_be_short(const mica_conv_product *p)
+{
+    return p->groups * p->channels == 1 && p->in.column_stride == 1 && p->in.columns.scale > 1;
+}
+
+static bool is_planar(const mica_conv_product *p)
+{
+    return !reads_last(p) && !(may_be_short(p) && p->in.columns.count <= SHORT_ROW * p->in.columns.taps);
 }
 
 static bool is_single(const mica_conv_axis *axis)
@@ -82,10 +95,10 @@ static size_t block_pixels(size_t run, size_t most, size_t unit)
     return (units + blocks - 1) / blocks * unit;
 }
 
-/* Bytes of the patches of so many pixels. */
+/* Bytes of the patches of so many pixels, with shorter rows, too. */
 static size_t patches_of(const mica_conv_product *p, size_t pixels)
 {
-    size_t each = p->last.planar ? p->k : patch_stride(p->k);
+    size_t each = p->last.planar && !may_be_short(p) ? p->k : patch_stride(p->k);
     return p->last.direct ? 0 : mica_align_up(pixels * each * sizeof(float));
 }
 
@@ -113,7 +126,7 @@ static bool fits(const mica_context *ctx, mica_conv_product *p)
         return false;
     const mica_last_kernels *kernels = kernels_of(ctx);
     mica_conv_last *l = &p->last;
-    *l = (mica_conv_last){.direct = is_direct(p), .planar = !reads_last(p)};
+    *l = (mica_conv_last){.direct = is_direct(p), .planar = is_planar(p)};
     l->run = run_of(p, &l->pixel, p->out.image_stride, p->out.row_stride, p->out.column_stride);
     if (l->direct) {
         ptrdiff_t stride;
