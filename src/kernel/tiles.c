@@ -23,7 +23,7 @@
 #define TWO_VECTORS  6
 #define ONE_VECTORS  8
 #define MOST_VECTORS 8
-/* How far ahead a lone strip prefetches its weights, in floats: it uses them faster than memory delivers them. */
+/* How far ahead weights are prefetched, in floats: they are broadcast one by one, which no prefetcher takes for a stream. */
 #define PANEL_AHEAD 1024
 /* Strips that one list has: a multiple of all of these. Pixels of a short one fit the first cache beside a window. */
 #define LIST       120
@@ -181,7 +181,7 @@ VF_INLINE void tile(const work *w, const strip *s, size_t count, size_t channels
     const ptrdiff_t *end = w->end;
     for (const ptrdiff_t *offset = w->offset; offset < end; panel += TILE_CHANNELS, offset++) {
         vf x[MOST_VECTORS];
-        if (vectors == 1)
+        if (channels == TILE_CHANNELS)
             __builtin_prefetch(panel + PANEL_AHEAD, 0, 3);
 #pragma GCC unroll 8
         for (size_t v = 0; v < vectors; v++)
@@ -233,9 +233,7 @@ static void tiles(const work *w, const strip *s, size_t count)
     if (count > rest)
         (total ? totals_of_many : image_of_many)(w, s, count - rest);
     if (rest > 0)
-        (total       ? totals_of_rest
-         : rest == 1 ? image_of_single
-                     : image_of_rest)(w, s + (count - rest), rest);
+        (total ? totals_of_rest : rest == 1 ? image_of_single : image_of_rest)(w, s + (count - rest), rest);
 }
 
 /* Channels o .. of m. */
