@@ -71,7 +71,7 @@ bool mica_net_can_train_parts(mica_net *net)
 #define FAR_BYTE    0.06
 #define WEIGHT_BYTE 0.1
 #define OPERATION   0.01
-#define CALL        1000.0
+#define CALL        200.0
 
 /* What a call moves: of samples, what of that lies between two calls, and weights. */
 typedef struct moved {
@@ -122,26 +122,13 @@ static double parts_of(const mica_net *net)
     return (double)parts;
 }
 
-double mica_net_far_time(const mica_net *net)
-{
-    double sum = 0.0;
-    for (int e = 0; e < net->entry_count; e++) {
-        moved m = moved_by(net, &net->entries[e]);
-        sum += far_time_of(net, &m);
-    }
-    return sum * parts_of(net);
-}
-
 double mica_net_step_time(const mica_net *net)
 {
     double sum = 0.0;
     for (int e = 0; e < net->entry_count; e++) {
         const mica_entry *entry = &net->entries[e];
-        moved m = moved_by(net, entry);
-        double flops = OPERATION * entry->flops, weights = WEIGHT_BYTE * m.weights,
-               own = entry->time > 0.0 ? entry->time
-                     : flops > weights ? flops
-                                       : weights;
+        moved m = moved_by(net, &net->entries[e]);
+        double own = entry->time > 0.0 ? entry->time : OPERATION * entry->flops + WEIGHT_BYTE * m.weights;
         sum += CALL + own + far_time_of(net, &m);
     }
     return sum * parts_of(net);

@@ -124,7 +124,7 @@ typedef struct mica_entry {
 #if !defined(MICA_SMALL)
     size_t lane_bytes; /* the same by one thread, where parts run side by side */
 #endif
-    double flops;           /* as planned */
+    double flops; /* as planned */
 #if !defined(MICA_SMALL)
     double time; /* about, in ns, by one thread and out of the cache, where layout.c tells; 0: it does not */
 #endif
@@ -256,7 +256,7 @@ struct mica_net {
     size_t lanes_offset, lane_bytes; /* the memory of all but the first, and of each */
     unsigned shapes;                 /* how often shapes have changed */
 #endif
-    uint64_t ready_step;             /* the number of the forward that a backward may follow */
+    uint64_t ready_step; /* the number of the forward that a backward may follow */
     uint64_t seed, steps_taken;
     float loss;
     float gradient_norm;
@@ -411,11 +411,10 @@ bool mica_net_can_part(mica_net *net);
 mica_index mica_net_fewest_rows(mica_net *net);
 /* Whether every batch of at least `fewest` rows can also be run in parts of at most so many, none of fewer. */
 bool mica_net_parts_fit(mica_index most, mica_index part_rows, mica_index fewest);
-/* choose_parts.c, of a net that is only run: whether its parts together give what the whole gives; about how long a
- * step takes as it is planned now, by one thread, in ns; and how much of that is for what leaves the cache. */
+/* choose_parts.c, of a net that is only run: whether its parts together give what the whole gives; and about how long a
+ * step takes as it is planned now, by one thread, in ns. */
 bool mica_net_can_infer_parts(mica_net *net);
 double mica_net_step_time(const mica_net *net);
-double mica_net_far_time(const mica_net *net);
 /* The same of a net that trains, as a whole: whether no sample depends on others, and calls are about as fast for fewer
  * of them; and about how long its calls take. */
 bool mica_net_can_train_parts(mica_net *net);

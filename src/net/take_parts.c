@@ -8,18 +8,18 @@
  * the best on, fewer rows are not tried. */
 #define LEAST_GAIN 0.04
 #define HOPELESS   1.1
-/* Smaller parts are taken for so much more time if they take less of the block, and so leave room for those of other
- * threads (lanes.c). */
+/* Smaller parts are taken for so much more time if they save this share of the block, which also leaves room for those of
+ * other threads (lanes.c). */
 #define MOST_LOSS  0.04
 #define LEAST_LESS 0.1
 
-/* The rows of the parts that take less time than `least`: half the batch, a quarter, and so on. It is planned as a
- * whole. */
-static mica_status find_fastest(mica_net *net, mica_index fewest, double least, mica_index *best)
+/* The rows of the parts that are best: half the batch, a quarter, and so on. It is planned as a whole. */
+static mica_status find_best(mica_net *net, mica_index fewest, mica_index *best)
 {
     mica_index most = net->size[0].most;
-    size_t total = net->plan.total; /* parts may need more, as they need all of their inputs to the end */
-    double best_total = (double)total;
+    double fastest = mica_net_step_time(net), bar = fastest * (1.0 - LEAST_GAIN);
+    double whole = (double)net->plan.total,
+           bytes = whole; /* parts may take more: they keep all inputs to the end */
     for (mica_index rows = most; rows > 1;) {
         rows = (rows + 1) / 2;
         if (!mica_net_parts_fit(most, rows, fewest))
@@ -28,34 +28,34 @@ static mica_status find_fastest(mica_net *net, mica_index fewest, double least, 
         if (status == MICA_ERR_MEMORY)
             return status;
         net->status = MICA_OK; /* a size that some call refuses is none */
-        double time = status == MICA_OK ? mica_net_step_time(net) : least * HOPELESS;
-        if (time >= least * HOPELESS)
+        double time = status == MICA_OK ? mica_net_step_time(net) : fastest * HOPELESS;
+        double total = (double)net->plan.total;
+        if (time >= fastest * HOPELESS)
             break;
-        bool faster = time < least && net->plan.total <= total,
-             smaller = *best < most && time < least * (1.0 + MOST_LOSS) &&
-                       (double)net->plan.total < best_total * (1.0 - LEAST_LESS);
+        bool faster = time < bar && total <= whole,
+             smaller = time < fastest * (1.0 + MOST_LOSS) && total < bytes * (1.0 - LEAST_LESS);
         if (!faster && !smaller)
             continue;
-        least = faster ? time : least;
-        best_total = (double)net->plan.total;
         *best = rows;
+        bytes = total;
+        if (faster)
+            fastest = bar = time;
     }
     return MICA_OK;
 }
 
-/* Plans the parts that take least time. They are those that one thread would take, since other parts round otherwise.
- * The net is planned as a whole. */
-static mica_status plan_fastest(mica_net *net, mica_index fewest)
+/* Plans the parts that are best. They are those that one thread would take, since other parts round otherwise. The net
+ * is planned as a whole. */
+static mica_status plan_best(mica_net *net, mica_index fewest)
 {
     mica_index best = net->size[0].most;
     int threads = net->ctx->threads;
-    double least = mica_net_step_time(net) * (1.0 - LEAST_GAIN), far = mica_net_far_time(net);
-    if (net->planes || far < least * LEAST_GAIN)
-        return MICA_OK; /* whoever reads the program wants all of it; or there is nothing to save */
+    if (net->planes)
+        return MICA_OK; /* whoever reads the program wants all of it */
     net->ctx->threads = 1;
     mica_status status = threads > 1 ? mica_net_plan_with_parts(net, best) : MICA_OK;
     if (status == MICA_OK)
-        status = find_fastest(net, fewest, least, &best);
+        status = find_best(net, fewest, &best);
     net->ctx->threads = threads;
     MICA_TRY(status);
     return mica_net_plan_with_parts(net, best);
@@ -70,7 +70,7 @@ mica_status mica_net_take_parts(mica_net *net, mica_index rows)
     bool can = mica_net_can_infer_parts(net);
     mica_index fewest = can ? mica_net_fewest_rows(net) : most;
     if (rows == 0)
-        return can ? plan_fastest(net, fewest) : MICA_OK;
+        return can ? plan_best(net, fewest) : MICA_OK;
     if (!can || !mica_net_parts_fit(most, rows, fewest))
         return mica_fail(net->ctx, MICA_ERR_STATE,
                          "net_compile: a batch of %td cannot be run in parts of %td: %s", most, rows,
