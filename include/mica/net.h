@@ -202,9 +202,9 @@ typedef struct mica_compile_opts {
  * the error says how many bytes the smallest plan takes. How many parts there are may depend on the threads, which take
  * scratch, and on the ranks; with .same_parts it does not: then fewer threads may fit where more do not.
  *
- * Without .train, a batch may be run in parts, too, if its samples do not depend on one another: to meet a budget, or
- * where that is faster (.part_rows). Inputs and outputs still hold the whole batch. docs/networks.md says when this is
- * done, and when results are bit-identical.
+ * Without .train, a batch may be run in parts, too, if its samples do not depend on one another: to meet a budget, where
+ * that is faster, or where it saves memory at next to no cost (.part_rows). Inputs and outputs still hold the whole
+ * batch. docs/networks.md says when this is done, and when results are bit-identical.
  *
  * May be called again until the net is bound. Nothing can be added to the net afterwards. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
