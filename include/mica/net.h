@@ -185,8 +185,8 @@ typedef struct mica_compile_opts {
      * budget is. Training takes 0, for parts only if a budget needs them, or MICA_CHEAP_PARTS: also where they save
      * memory and cost next to no time.
      *
-     * If there is a part for every thread, the parts that the compiler chooses run side by side, one per thread, each in
-     * memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
+     * If there is a part for every thread, the parts that the compiler chooses run side by side, one per thread, each
+     * in memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
     mica_index part_rows;
     bool
         side_by_side; /* with .part_rows given: a part per thread at a time, as where the compiler chooses the parts */
@@ -202,9 +202,9 @@ typedef struct mica_compile_opts {
  * the error says how many bytes the smallest plan takes. How many parts there are may depend on the threads, which take
  * scratch, and on the ranks; with .same_parts it does not: then fewer threads may fit where more do not.
  *
- * Without .train, a batch may be run in parts, too, if its samples do not depend on one another: to meet a budget, where
- * that is faster, or where it saves memory at next to no cost (.part_rows). Inputs and outputs still hold the whole
- * batch. docs/networks.md says when this is done, and when results are bit-identical.
+ * Without .train, a batch may be run in parts, too, if its samples do not depend on one another: to meet a budget,
+ * where that is faster, or where it saves memory at next to no cost (.part_rows). Inputs and outputs still hold the
+ * whole batch. docs/networks.md says when this is done, and when results are bit-identical.
  *
  * May be called again until the net is bound. Nothing can be added to the net afterwards. */
 MICA_API mica_status mica_net_compile(mica_net *net, const mica_compile_opts *opts);
@@ -378,8 +378,8 @@ typedef struct mica_work {
  * may take the time and store it; it must not use the net or its context. */
 typedef void mica_watch_fn(void *user, const mica_work *work, bool done);
 
-/* From now on, fn is called for everything that a step runs; NULL turns it off, and then it costs nothing. While a net is
- * watched, parts run in sequence (mica_plan.lanes). Allocates nothing. */
+/* From now on, fn is called for everything that a step runs; NULL turns it off, and then it costs nothing. While a net
+ * is watched, parts run in sequence (mica_plan.lanes). Allocates nothing. */
 MICA_API void mica_net_watch(mica_net *net, mica_watch_fn *fn, void *user);
 
 /* ---- The program ---- */

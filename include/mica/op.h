@@ -22,7 +22,7 @@
  *
  * Threads may run parts of an inference batch side by side, and then call `run` concurrently, each with a context and
  * tensors of its own, perhaps on a worker thread. If it uses anything else that it also changes (a static variable,
- * memory behind its options), the flag MICA_OP_SERIAL rules this out; so does a value that is kept and that it writes. */
+ * memory behind its options), the flag MICA_OP_SERIAL rules this out; so does a kept value that it writes. */
 #ifndef MICA_OP_H
 #define MICA_OP_H
 

@@ -52,7 +52,7 @@ VF_INLINE void update_lanes(float *p, const float *g, float *s0, float *s1, size
 
 #define AT_ONCE ((size_t)4) /* vectors in one turn of the loop */
 
-/* Where a vector is a line, SGD asks for parameters some turns before if the third cache has them. Without that, it takes
+/* Where a vector is a line, SGD asks for parameters some turns before if the third cache has them. Otherwise it takes
  * the same time or a quarter more, by where a process has its memory and by what else uses that cache. From memory, or
  * with a state, asking takes longer. */
 static bool sgd_asks(const mica_update *u)

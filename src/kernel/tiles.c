@@ -23,7 +23,7 @@
 #define TWO_VECTORS  6
 #define ONE_VECTORS  8
 #define MOST_VECTORS 8
-/* How far ahead weights are prefetched, in floats: they are broadcast one by one, which no prefetcher takes for a stream. */
+/* How far ahead weights are prefetched, in floats: broadcast one by one, they are no stream to a prefetcher. */
 #define PANEL_AHEAD 1024
 /* Strips that one list has: a multiple of all of these. Pixels of a short one fit the first cache beside a window. */
 #define LIST       120

@@ -1,8 +1,8 @@
 /* Parts side by side: each thread runs whole parts of the batch, in memory of its own.
  *
- * Threads that share a call pass data between cores at every call. If each runs its own part, what one call writes stays
- * in the caches of the core that reads it next, and threads do not synchronize until the step ends. The bits are those
- * of parts in sequence, with any number of threads.
+ * Threads that share a call pass data between cores at every call. If each runs its own part, what one call writes
+ * stays in the caches of the core that reads it next, and threads do not synchronize until the step ends. The bits are
+ * those of parts in sequence, with any number of threads.
  *
  *   block    [ persistent | packed, as for parts in sequence | lane 1 | lane 2 ... ]
  *                            lane 0, and the inputs and outputs of the whole batch, which all lanes share

@@ -8,8 +8,8 @@
  * the best on, fewer rows are not tried. */
 #define LEAST_GAIN 0.04
 #define HOPELESS   1.1
-/* Smaller parts are taken for so much more time if they save this share of the block, which also leaves room for those of
- * other threads (lanes.c). */
+/* Smaller parts are taken for so much more time if they save this share of the block, which also leaves room for those
+ * of other threads (lanes.c). */
 #define MOST_LOSS  0.04
 #define LEAST_LESS 0.1
 
