@@ -256,7 +256,7 @@ suite_sanitize() {
     fi
     if build_in build/variant/tsan "${sanitized[@]}" -DMICA_TOOL=OFF -DMICA_SANITIZE=thread; then
         local chosen=("${filters[@]}")
-        [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread measure layers_ net_ fit_ ranks_ large)
+        [ ${#filters[@]} -gt 0 ] || filters=(parallel pool scope thread measure layers_ net_ lanes_ fit_ ranks_ large)
         run_program "thread" env MICA_TEST_EFFORT=8 TSAN_OPTIONS=halt_on_error=1 build/variant/tsan/tests/mica-test
         filters=("${chosen[@]}")
     fi
