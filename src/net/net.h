@@ -205,8 +205,8 @@ struct mica_net {
 
     /* Compiled. */
     bool compiled, train, debug, planes, keep_cheap, has_optimizer, prepare;
+    bool in_sequence; /* parts never run side by side */
 #if !defined(MICA_SMALL)
-    bool in_sequence;   /* parts never run side by side */
     size_t budget;      /* the most bytes of the block; 0: no limit */
     size_t whole_total; /* plan.total of the last plan that was not in parts */
 #endif
@@ -251,9 +251,9 @@ struct mica_net {
     mica_index part_rows;            /* as planned; size[0].most: in one */
     mica_index size_now[MICA_SIZES]; /* for operations: of the present part */
 #if !defined(MICA_SMALL)
-    int lanes;                       /* parts that run side by side; 1: none do */
     mica_lane *lane;                 /* [lanes]; NULL: none */
     size_t lanes_offset, lane_bytes; /* the memory of all but the first, and of each */
+    int lanes;                       /* parts that run side by side; 1: none do */
     unsigned shapes;                 /* how often shapes have changed */
 #endif
     uint64_t ready_step; /* the number of the forward that a backward may follow */

@@ -191,8 +191,10 @@ TEST(lanes_tell_of_the_first_part_that_fails)
         mica_tensor x;
         REQUIRE(mica_net_tensor(net, &x, "x") == MICA_OK);
         for (int bad = 0; bad < BATCH; bad++) {
-            for (int i = 0; i < WIDTH * BATCH; i++)
-                ((float *)x.data)[i] = i / WIDTH < bad ? 1.0f : -1.0f - (float)(i / WIDTH);
+            for (int i = 0; i < WIDTH * BATCH; i++) {
+                int row = i / WIDTH;
+                ((float *)x.data)[i] = row < bad ? 1.0f : -1.0f - (float)row;
+            }
             char expected[32];
             (void)snprintf(expected, sizeof expected, "picky: %d", -1 - bad);
             CHECK(mica_net_forward(net) == MICA_ERR_ARGUMENT);
