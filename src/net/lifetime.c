@@ -195,21 +195,28 @@ static void share_in_place(mica_net *net)
  *
  * The memory of lanes but the first (lanes.c) has what they do not share, and less scratch. */
 
-#if defined(MICA_SMALL)
-#define LANE_SPAN(net, group, span)  false
-#define SET_LANE_OFFSET(group, from) ((void)(group))
-#else
-#define LANE_SPAN(net, group, span)  mica_net_lane_span(net, group, span)
-#define SET_LANE_OFFSET(group, from) ((group)->lane_offset = (from))
-#endif
-
 /* What is to be packed for a group, in the first lane or in another one; false: nothing. */
 static bool find_span(const mica_net *net, const mica_group *group, bool lane, mica_span *span)
 {
+#if !defined(MICA_SMALL)
     if (lane)
-        return LANE_SPAN(net, group, span);
+        return mica_net_lane_span(net, group, span);
+#endif
+    (void)net, (void)lane;
     *span = group->span;
     return !group->gone;
+}
+
+static void place_group(const mica_net *net, mica_group *group, bool lane, size_t offset)
+{
+#if !defined(MICA_SMALL)
+    if (lane) {
+        group->lane_offset = offset;
+        return;
+    }
+#endif
+    (void)lane;
+    group->span.offset = net->persistent + offset;
 }
 
 /* What is packed takes so many bytes, and at least so many. */
@@ -229,13 +236,8 @@ static mica_status pack(mica_net *net, mica_span *spans, bool lane, packing *out
     MICA_TRY(mica_pack_lower_bound(net->ctx, spans, count, net->entry_count, &out->bound));
     for (int g = net->group_count - 1; g >= 0; g--) {
         mica_group *group = &net->groups[g];
-        if (!find_span(net, group, lane, &span))
-            continue;
-        size_t offset = spans[--count].offset;
-        if (lane)
-            SET_LANE_OFFSET(group, offset);
-        else
-            group->span.offset = net->persistent + offset;
+        if (find_span(net, group, lane, &span))
+            place_group(net, group, lane, spans[--count].offset);
     }
     return MICA_OK;
 }
