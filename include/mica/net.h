@@ -188,8 +188,7 @@ typedef struct mica_compile_opts {
      * If there is a part for every thread, the parts that the compiler chooses run side by side, one per thread, each
      * in memory of its own (mica_plan.lanes), unless that exceeds the budget or what the whole batch would take. */
     mica_index part_rows;
-    bool
-        side_by_side; /* with .part_rows given: a part per thread at a time, as where the compiler chooses the parts */
+    bool side_by_side; /* with .part_rows given: threads run parts side by side, too */
 } mica_compile_opts;
 #define MICA_WHOLE_BATCH (-1)
 #define MICA_CHEAP_PARTS (-2)

@@ -297,8 +297,8 @@ enum {
     MICA_OP_CALLBACK = 32, /* its options hold a function of the caller's, which no file can give */
     MICA_OP_RISES =
         64, /* of one input, element by element: never falls, no gradient where it does not rise */
-    MICA_OP_SERIAL = 256,  /* run is never called for several parts of a batch at once */
     MICA_OP_LARGEST = 128, /* out[0] has the largest of windows of in[0]; out[1], optional, where each lay */
+    MICA_OP_SERIAL = 256,  /* run is never called for several parts of a batch at once */
 };
 
 struct mica_op_passes;
